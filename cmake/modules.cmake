@@ -10,7 +10,7 @@ function(lintel_add_module name pattern)
   file(GLOB sources CONFIGURE_DEPENDS "${pattern}")
   if(NOT BUILD_SHARED_LIBS)
     add_library(portals-${name} OBJECT ${sources})
-    target_link_libraries(portals-${name} PRIVATE lintel_options ${ARGN})
+    target_link_libraries(portals-${name} PRIVATE lintel_options lintel_lock_checks ${ARGN})
     add_dependencies(portals-${name} lintel_module_version)
     target_include_directories(
       portals-${name} PRIVATE "${LINTEL_GENERATED}" "${PROJECT_SOURCE_DIR}/include"
@@ -21,7 +21,7 @@ function(lintel_add_module name pattern)
     return()
   endif()
   add_library(portals-${name} MODULE ${sources})
-  target_link_libraries(portals-${name} PRIVATE lintel_internals lintel_options ${ARGN})
+  target_link_libraries(portals-${name} PRIVATE lintel_internals lintel_options lintel_lock_checks ${ARGN})
   add_dependencies(portals-${name} lintel_module_version)
   target_include_directories(portals-${name} PRIVATE "${LINTEL_GENERATED}")
   set_target_properties(

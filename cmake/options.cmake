@@ -73,6 +73,10 @@ target_compile_options(
             $<$<BOOL:${LINTEL_WERROR}>:-Werror>)
 target_compile_definitions(lintel_options INTERFACE $<$<BOOL:${LINTEL_ASSERTIONS}>:LINTEL_ASSERTIONS>)
 
+# What thread_annotations.h states about locks is checked. Not in tests, most of which have one thread.
+add_library(lintel_lock_checks INTERFACE)
+target_compile_options(lintel_lock_checks INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wthread-safety>)
+
 # Of packages. It costs the message path instructions, so other builds are without.
 if(LINTEL_HARDENING)
   target_compile_options(lintel_options INTERFACE -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "hand_environment.h"
+#include "util/lock.h"
 #include "util/log.h"
 #include "util/node_identity.h"
 
@@ -113,13 +114,13 @@ int Groups::change(ptl_handle_ni_t ni, Change&& change_group) {
     return complain(PTL_FAIL, "another run-time library has set the hooks of PtlNIInit");
   try {
     if (ni == PTL_INVALID_HANDLE) {
-      std::lock_guard pending_guard(pending_mutex_);
+      const LockGuard pending_guard(pending_mutex_);
       Group group = pending_;
       if (const int code = change_group(group); code != PTL_OK) return code;
       pending_ = std::move(group);
       return PTL_OK;
     }
-    std::lock_guard guard(table_mutex_);
+    const LockGuard guard(table_mutex_);
     ptl_process_t own;
     if (PtlGetPhysId(ni, &own) != PTL_OK) return PTL_NI_INVALID;
     Group group;
@@ -138,7 +139,7 @@ int Groups::change(ptl_handle_ni_t ni, Change&& change_group) {
 
 int Groups::set_job(uint32_t job) {
   if (!library_is_ready()) return PTL_NO_INIT;
-  std::lock_guard guard(table_mutex_);
+  const LockGuard guard(table_mutex_);
   job_ = job;
   return PTL_OK;
 }
@@ -146,7 +147,7 @@ int Groups::set_job(uint32_t job) {
 int Groups::get_job(uint32_t* job) {
   if (!library_is_ready()) return PTL_NO_INIT;
   if (job == nullptr) return PTL_ARG_INVALID;
-  std::lock_guard guard(table_mutex_);
+  const LockGuard guard(table_mutex_);
   *job = job_.value_or(PTL_JID_NONE);
   return PTL_OK;
 }
@@ -167,7 +168,7 @@ int Groups::set_rank(ptl_handle_ni_t ni, uint32_t rank, uint32_t size) {
     return PTL_OK;
   });
   if (code != PTL_OK || !from_variables) return code;
-  std::lock_guard guard(table_mutex_);
+  const LockGuard guard(table_mutex_);
   if (environment.job) {
     job_ = environment.job;
   } else if (!job_) {
@@ -213,7 +214,7 @@ int Groups::get_rank(ptl_handle_ni_t ni, uint32_t* rank, uint32_t* size) {
   if (!library_is_ready()) return PTL_NO_INIT;
   ptl_process_t own;
   if (PtlGetPhysId(ni, &own) != PTL_OK || rank == nullptr || size == nullptr) return PTL_NI_INVALID;
-  std::lock_guard guard(table_mutex_);
+  const LockGuard guard(table_mutex_);
   const auto found = of_interface_.find(ni);
   if (found == of_interface_.end() || !found->second.rank_set) return PTL_NO_INIT;
   *rank = found->second.rank;
@@ -225,7 +226,7 @@ int Groups::get_id(ptl_handle_ni_t ni, uint32_t rank, ptl_process_t* id) {
   if (!library_is_ready()) return PTL_NO_INIT;
   ptl_process_t own;
   if (PtlGetPhysId(ni, &own) != PTL_OK || id == nullptr) return PTL_NI_INVALID;
-  std::lock_guard guard(table_mutex_);
+  const LockGuard guard(table_mutex_);
   const auto found = of_interface_.find(ni);
   if (found == of_interface_.end() || rank >= found->second.size) return PTL_NO_INIT;
   const Group& group = found->second;
@@ -238,7 +239,7 @@ int Groups::get_id(ptl_handle_ni_t ni, uint32_t rank, ptl_process_t* id) {
 }
 
 bool Groups::adopt_job(ptl_handle_ni_t ni, uint32_t rank, uint32_t size) {
-  std::lock_guard guard(table_mutex_);
+  const LockGuard guard(table_mutex_);
   Group& group = of_interface_[ni];
   if (group.rank_set) return false;
   group.rank_set = true;
@@ -252,18 +253,18 @@ bool Groups::adopt_job(ptl_handle_ni_t ni, uint32_t rank, uint32_t size) {
 }
 
 bool Groups::is_of_job(ptl_handle_ni_t ni) {
-  std::lock_guard guard(table_mutex_);
+  const LockGuard guard(table_mutex_);
   const auto found = of_interface_.find(ni);
   return found != of_interface_.end() && found->second.is_of_job;
 }
 
 void Groups::prefer_pid(ptl_pid_t pid) {
-  std::lock_guard guard(pending_mutex_);
+  const LockGuard guard(pending_mutex_);
   preferred_pid_ = pid;
 }
 
 ptl_interface_t Groups::number_of(ptl_handle_ni_t ni) {
-  std::lock_guard guard(table_mutex_);
+  const LockGuard guard(table_mutex_);
   const auto found = numbers_.find(ni);
   return found == numbers_.end() ? PTL_IFACE_DEFAULT : found->second;
 }
@@ -282,10 +283,10 @@ int Groups::opening(ptl_interface_t iface, ptl_pid_t* pid) {
 }
 
 int Groups::opened(ptl_handle_ni_t ni, int code) {
-  std::lock_guard pending_guard(pending_mutex_, std::adopt_lock);
+  const LockGuard pending_guard(pending_mutex_, std::adopt_lock);
   if (code != PTL_OK) return code;
   try {
-    std::lock_guard guard(table_mutex_);
+    const LockGuard guard(table_mutex_);
     numbers_[ni] = opening_number;
     if (!pending_.rank_set) return PTL_OK;
     if (const auto found = of_interface_.find(ni);
@@ -305,7 +306,7 @@ int Groups::opened(ptl_handle_ni_t ni, int code) {
 }
 
 void Groups::closed(ptl_handle_ni_t ni) {
-  std::lock_guard guard(table_mutex_);
+  const LockGuard guard(table_mutex_);
   of_interface_.erase(ni);
   numbers_.erase(ni);
 }

@@ -6,9 +6,10 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <vector>
+
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -47,8 +48,9 @@ class Groups {
   [[nodiscard]] ptl_interface_t number_of(ptl_handle_ni_t ni);
 
   // --- hooks
-  int opening(ptl_interface_t iface, ptl_pid_t* pid);
-  int opened(ptl_handle_ni_t ni, int code);
+  // Takes pending_mutex_ if it succeeds; opened() gives it back.
+  int opening(ptl_interface_t iface, ptl_pid_t* pid) LINTEL_UNCHECKED_LOCKS;
+  int opened(ptl_handle_ni_t ni, int code) LINTEL_UNCHECKED_LOCKS;
   void closed(ptl_handle_ni_t ni);
 
  private:
@@ -57,15 +59,16 @@ class Groups {
   int settle(ptl_handle_ni_t ni, const ptl_process_t& own, Group& group);
 
   // For the next PtlNIInit; held from its beginning to its end. Taken before table_mutex_.
-  std::mutex pending_mutex_;
-  Group pending_;
-  ptl_pid_t preferred_pid_ = PTL_PID_ANY;
+  Mutex pending_mutex_;
+  Group pending_ LINTEL_GUARDED_BY(pending_mutex_);
+  ptl_pid_t preferred_pid_ LINTEL_GUARDED_BY(pending_mutex_) = PTL_PID_ANY;
   // Last in the order of locks, also of the library's: nothing is called that takes those.
-  std::mutex table_mutex_;
-  std::map<ptl_handle_ni_t, Group> of_interface_;
-  std::map<ptl_handle_ni_t, ptl_interface_t> numbers_;
-  std::optional<uint32_t> job_;
-  bool job_is_pid_ = false;  // until an interface or a map gives the pid
+  Mutex table_mutex_;
+  std::map<ptl_handle_ni_t, Group> of_interface_ LINTEL_GUARDED_BY(table_mutex_);
+  std::map<ptl_handle_ni_t, ptl_interface_t> numbers_ LINTEL_GUARDED_BY(table_mutex_);
+  std::optional<uint32_t> job_ LINTEL_GUARDED_BY(table_mutex_);
+  bool job_is_pid_ LINTEL_GUARDED_BY(table_mutex_) =
+      false;  // until an interface or a map gives the pid
 };
 
 // Of this process; a forked child gets new ones.

@@ -16,6 +16,7 @@
 #include "choose_launcher.h"
 #include "groups.h"
 #include "job_values.h"
+#include "util/lock.h"
 #include "util/log.h"
 #include "util/peer_order.h"
 
@@ -118,7 +119,7 @@ std::string Job::settle_secret() {
 }
 
 int Job::join() {
-  std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   if (references_ > 0) {
     ++references_;
     return PTL_OK;
@@ -156,7 +157,7 @@ int Job::join() {
 }
 
 int Job::leave() {
-  std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   if (references_ == 0) return PTL_NO_INIT;
   if (--references_ > 0) return PTL_OK;
   launcher_to_abort = nullptr;
@@ -169,7 +170,7 @@ int Job::leave() {
 }
 
 int Job::info(ptl_job_info_t* info) {
-  std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   if (references_ == 0) return PTL_NO_INIT;
   if (info == nullptr) return PTL_ARG_INVALID;
   info->rank = place_.rank;
@@ -183,7 +184,7 @@ int Job::info(ptl_job_info_t* info) {
 }
 
 int Job::node_of(uint32_t rank, uint32_t* node) {
-  std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   if (references_ == 0) return PTL_NO_INIT;
   if (node == nullptr || rank >= place_.size) return PTL_ARG_INVALID;
   if (node_of_rank_.empty()) {
@@ -209,14 +210,14 @@ std::string Job::fence() {
 }
 
 int Job::barrier() {
-  std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   if (references_ == 0) return PTL_NO_INIT;
   const std::string why = fence();
   return why.empty() ? PTL_OK : fail("barrier: " + why);
 }
 
 int Job::publish(ptl_handle_ni_t ni) {
-  std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   if (references_ == 0) return PTL_NO_INIT;
   ptl_process_t own;
   if (const int code = PtlGetPhysId(ni, &own); code != PTL_OK) return code;
@@ -226,12 +227,12 @@ int Job::publish(ptl_handle_ni_t ni) {
 }
 
 bool Job::is_published(ptl_handle_ni_t ni) {
-  std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   return map_.contains(ni);
 }
 
 void Job::withdraw(ptl_handle_ni_t ni) {
-  std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   map_.withdraw(ni);
 }
 
@@ -244,7 +245,7 @@ int Job::with_map(ptl_handle_ni_t ni, const std::function<int(const ptl_process_
 }
 
 int Job::get_map(ptl_handle_ni_t ni, std::span<ptl_process_t> map) {
-  std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   if (references_ == 0) return PTL_NO_INIT;
   if (map.size() != place_.size) return PTL_ARG_INVALID;
   return with_map(ni, [&](const ptl_process_t* found) {
@@ -254,13 +255,13 @@ int Job::get_map(ptl_handle_ni_t ni, std::span<ptl_process_t> map) {
 }
 
 int Job::set_map(ptl_handle_ni_t ni) {
-  std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   if (references_ == 0) return PTL_NO_INIT;
   ptl_size_t size = 0;
   if (const int code = PtlGetMap(ni, 0, nullptr, &size); code != PTL_OK && code != PTL_IGNORED)
     return code;                              // not logically addressed
   if (groups().is_of_job(ni)) return PTL_OK;  // it has this map already
-  return with_map(ni, [&](const ptl_process_t* map) {
+  return with_map(ni, [&](const ptl_process_t* map) LINTEL_REQUIRES(mutex_) {
     if (!groups().adopt_job(ni, place_.rank, place_.size))
       return fail("PtlJobSetMap: the interface has a group that PtlSetRank set");
     return PtlSetMap(ni, place_.size, map);
@@ -268,14 +269,14 @@ int Job::set_map(ptl_handle_ni_t ni) {
 }
 
 int Job::put(const std::string& key, std::span<const std::byte> value) {
-  std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   if (references_ == 0) return PTL_NO_INIT;
   const std::string why = launcher_->put("user." + key, value);
   return why.empty() ? PTL_OK : fail(why);
 }
 
 int Job::get(uint32_t rank, const std::string& key, void* value, size_t* bytes) {
-  std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   if (references_ == 0) return PTL_NO_INIT;
   if (rank >= place_.size) return PTL_ARG_INVALID;
   std::vector<std::byte> found;
@@ -289,7 +290,7 @@ int Job::get(uint32_t rank, const std::string& key, void* value, size_t* bytes) 
 }
 
 int Job::secret(std::span<char> text) {
-  std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   if (references_ == 0) return PTL_NO_INIT;
   std::string key = secret_;
   if (key.empty()) {
@@ -310,7 +311,7 @@ int Job::secret(std::span<char> text) {
 }
 
 uint32_t Job::size() {
-  std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   return references_ == 0 ? 0 : place_.size;
 }
 

@@ -5,13 +5,13 @@
 
 #include <cstddef>
 #include <functional>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "job_map.h"
 #include "launcher.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -37,20 +37,21 @@ class Job {
   void abort(int code, const char* text);
 
  private:
-  int fail(const std::string& why, int code = PTL_FAIL);
-  std::string settle_secret();
-  std::string fence();
+  int fail(const std::string& why, int code = PTL_FAIL) LINTEL_REQUIRES(mutex_);
+  std::string settle_secret() LINTEL_REQUIRES(mutex_);
+  std::string fence() LINTEL_REQUIRES(mutex_);
   // Calls `use` with the map of the job for a published interface.
-  int with_map(ptl_handle_ni_t ni, const std::function<int(const ptl_process_t*)>& use);
+  int with_map(ptl_handle_ni_t ni, const std::function<int(const ptl_process_t*)>& use)
+      LINTEL_REQUIRES(mutex_);
 
-  std::mutex mutex_;
+  Mutex mutex_;
   Launcher* launcher_ = nullptr;
-  JobPlace place_;
-  unsigned references_ = 0;
+  JobPlace place_ LINTEL_GUARDED_BY(mutex_);
+  unsigned references_ LINTEL_GUARDED_BY(mutex_) = 0;
   bool ended_ = false;
-  JobMap map_;
-  std::string secret_;  // if the job itself has one
-  std::vector<uint32_t> node_of_rank_;
+  JobMap map_ LINTEL_GUARDED_BY(mutex_);
+  std::string secret_ LINTEL_GUARDED_BY(mutex_);  // if the job itself has one
+  std::vector<uint32_t> node_of_rank_ LINTEL_GUARDED_BY(mutex_);
 };
 
 [[nodiscard]] Job& job() noexcept;

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <mutex>
 
 #include "api/refusal.h"
 #include "api/resolve.h"
 #include "core/library/status_registers.h"
 #include "portals4.h"
+#include "util/lock.h"
 #include "util/log.h"
 #include "util/node_identity.h"
 #include "util/without_cancellation.h"
@@ -149,7 +149,7 @@ int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size,
     return refuse(PTL_ARG_INVALID, set_map, "map_size", map_size,
                   "must be 1 or more, and below PTL_RANK_ANY");
   if (mapping == nullptr) return refuse_null(set_map, "mapping");
-  std::lock_guard guard(interface->setup_mutex);
+  const LockGuard guard(interface->setup_mutex);
   if (!interface->map.set(mapping, map_size, interface->physical().id()))
     return refuse(PTL_NO_SPACE, set_map, "map_size", map_size, "there is no memory for the map");
   warn_of_own_ranks(interface->map, interface->physical().id());

@@ -5,6 +5,7 @@
 
 #include "transport/process_key.h"
 #include "util/crc32c.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -68,7 +69,7 @@ void Discovery::ask(Entry& entry, ProcessId peer, uint64_t now_ns,
 
 ResolveStatus Discovery::resolve(ProcessId peer, uint64_t now_ns, MacAddress& mac,
                                  DiscoveryMessage& message) noexcept {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   Entry* const entry = entry_for(peer, now_ns);
   if (entry == nullptr) return ResolveStatus::unreachable;
   if (entry->answered && !entry->contested && !entry->doubtful &&
@@ -82,7 +83,7 @@ ResolveStatus Discovery::resolve(ProcessId peer, uint64_t now_ns, MacAddress& ma
 
 bool Discovery::adopt(ProcessId peer, const MacAddress& mac, uint64_t now_ns,
                       DiscoveryMessage& message) noexcept {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   Entry* const entry = entry_for(peer, now_ns);
   if (entry == nullptr) return false;
   if (entry->answered && entry->mac == mac && !entry->contested) return true;
@@ -99,23 +100,23 @@ bool Discovery::adopt(ProcessId peer, const MacAddress& mac, uint64_t now_ns,
 }
 
 DiscoveryMessage Discovery::claim() noexcept {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   if (claim_number_ == 0) claim_number_ = random();
   return {true, broadcast_mac, make_body(DiscoveryType::claim, own_, claim_number_)};
 }
 
 void Discovery::settle() noexcept {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   settled_ = true;
 }
 
 bool Discovery::disputed() noexcept {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   return disputed_;
 }
 
 size_t Discovery::known() noexcept {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   return entries_.size();
 }
 
@@ -127,7 +128,7 @@ bool Discovery::handle(const MacAddress& from, const std::byte* data, uint32_t l
   if (body.check != check_of(body) || body.version != discovery_version || body.reserved != 0)
     return false;
   const bool about_us = body.nid == own_.nid && body.pid == own_.pid;
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   switch (body.type) {
     case DiscoveryType::who_has:
       if (about_us && settled_)

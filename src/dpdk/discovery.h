@@ -7,10 +7,10 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
 
 #include "dpdk/ethernet_frame.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -83,21 +83,23 @@ class Discovery {
     uint64_t answered_ns = 0;
   };
 
-  [[nodiscard]] uint64_t random() noexcept;
-  Entry* entry_for(ProcessId peer, uint64_t now_ns) noexcept;
-  void ask(Entry& entry, ProcessId peer, uint64_t now_ns, DiscoveryMessage& message) noexcept;
-  void handle_answer(const MacAddress& from, const DiscoveryBody& body, uint64_t now_ns) noexcept;
+  [[nodiscard]] uint64_t random() noexcept LINTEL_REQUIRES(mutex_);
+  Entry* entry_for(ProcessId peer, uint64_t now_ns) noexcept LINTEL_REQUIRES(mutex_);
+  void ask(Entry& entry, ProcessId peer, uint64_t now_ns, DiscoveryMessage& message) noexcept
+      LINTEL_REQUIRES(mutex_);
+  void handle_answer(const MacAddress& from, const DiscoveryBody& body, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(mutex_);
   void handle_claim(const MacAddress& from, const DiscoveryBody& body,
-                    DiscoveryMessage& answer) noexcept;
+                    DiscoveryMessage& answer) noexcept LINTEL_REQUIRES(mutex_);
 
   const ProcessId own_;
   const MacAddress own_mac_;
-  std::mutex mutex_;  // everything below
-  uint64_t random_state_;
-  uint64_t claim_number_ = 0;  // 0: nothing claimed yet
-  bool settled_ = false;
-  bool disputed_ = false;
-  std::unordered_map<uint64_t, Entry> entries_;
+  Mutex mutex_;
+  uint64_t random_state_ LINTEL_GUARDED_BY(mutex_);
+  uint64_t claim_number_ LINTEL_GUARDED_BY(mutex_) = 0;  // 0: nothing claimed yet
+  bool settled_ LINTEL_GUARDED_BY(mutex_) = false;
+  bool disputed_ LINTEL_GUARDED_BY(mutex_) = false;
+  std::unordered_map<uint64_t, Entry> entries_ LINTEL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lintel

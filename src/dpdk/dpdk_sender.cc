@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 
 #include "dpdk/eal.h"
 #include "util/guarded_memory.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -67,7 +67,7 @@ bool DpdkSender::offer_memory(std::byte* start, size_t bytes) noexcept {
 }
 
 void DpdkSender::set_state(State state) noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   state_ = state;
 }
 
@@ -148,7 +148,7 @@ void DpdkSender::make_copy(rte_mbuf& buffer, const OutboundFrame& frame, Etherne
 unsigned DpdkSender::send(const OutboundFrame* frames, unsigned count) noexcept {
   register_eal_thread();
   unsigned taken = 0;
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   while (taken < count) {
     const unsigned wanted = readable(frames + taken, std::min(count - taken, burst));
     if (wanted == 0) {
@@ -226,7 +226,7 @@ void DpdkSender::send_discovery(const DiscoveryMessage& message) noexcept {
   DiscoveryBody body = message.body;
   const Piece piece{reinterpret_cast<std::byte*>(&body), sizeof body};
   const OutboundFrame frame{&to, &piece, 1};
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   if (state_ != State::up) return;
   rte_mbuf* buffer = rte_pktmbuf_alloc(port_.send_pool());
   if (buffer == nullptr) return;

@@ -47,9 +47,8 @@ class DpdkSender {
   void make_copy(rte_mbuf& buffer, const OutboundFrame& frame, EthernetKind kind,
                  uint32_t length) noexcept;
   void attach(rte_mbuf& buffer, std::byte* start, uint32_t bytes) noexcept;
-  // With the lock.
-  unsigned transmit(rte_mbuf** buffers, unsigned count) noexcept;
-  unsigned send_burst(const OutboundFrame* frames, unsigned count) noexcept;
+  unsigned transmit(rte_mbuf** buffers, unsigned count) noexcept LINTEL_REQUIRES(lock_);
+  unsigned send_burst(const OutboundFrame* frames, unsigned count) noexcept LINTEL_REQUIRES(lock_);
 
   Port& port_;
   const uint32_t mtu_;

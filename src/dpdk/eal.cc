@@ -17,11 +17,11 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <mutex>
 #include <sstream>
 #include <string_view>
 #include <vector>
 
+#include "util/lock.h"
 #include "util/new_descriptor.h"
 #include "util/service_thread.h"
 #include "util/text.h"
@@ -30,7 +30,7 @@ namespace lintel {
 
 namespace {
 
-std::mutex mutex;
+Mutex mutex;
 std::string complaint;
 std::atomic<int> quiet{0};
 
@@ -44,7 +44,7 @@ ssize_t write_lines(void*, const char* text, size_t bytes) {
     const int level = rte_log_cur_msg_loglevel();
     const bool is_complaint = level <= static_cast<int>(RTE_LOG_ERR);
     if (is_complaint) {
-      const std::lock_guard guard(mutex);
+      const LockGuard guard(mutex);
       // Of what is tried the first complaint says most.
       if (quiet.load(std::memory_order_relaxed) == 0 || complaint.empty()) complaint = line;
     }
@@ -70,13 +70,13 @@ void redirect_eal_log() noexcept {
 }
 
 std::string last_eal_complaint() {
-  const std::lock_guard guard(mutex);
+  const LockGuard guard(mutex);
   return complaint;
 }
 
 QuietEalLog::QuietEalLog() noexcept {
   if (quiet.fetch_add(1, std::memory_order_relaxed) != 0) return;
-  const std::lock_guard guard(mutex);
+  const LockGuard guard(mutex);
   complaint.clear();
 }
 QuietEalLog::~QuietEalLog() { quiet.fetch_sub(1, std::memory_order_relaxed); }
@@ -90,7 +90,7 @@ constexpr const char* with_huge_pages = "huge pages";
 constexpr const char* without_huge_pages = "plain memory, as no huge pages are free";
 
 struct Eal {
-  std::mutex mutex;
+  Mutex mutex;
   bool tried = false;
   pid_t owner = 0;
   std::string failure;  // of the only try
@@ -198,7 +198,7 @@ struct Start {
 
 bool start_eal(const EalSettings& settings, std::string& reason) {
   Eal& state = eal();
-  const std::lock_guard guard(state.mutex);
+  const LockGuard guard(state.mutex);
   if (state.tried && state.owner != getpid())
     return explained(
         false, reason,
@@ -236,7 +236,7 @@ bool start_eal(const EalSettings& settings, std::string& reason) {
 }
 
 std::string describe_eal_memory() {
-  const std::lock_guard guard(eal().mutex);
+  const LockGuard guard(eal().mutex);
   if (!eal().memory.empty()) return eal().memory;
   return can_use_huge_pages() ? with_huge_pages : without_huge_pages;
 }

@@ -5,17 +5,16 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <mutex>
-
 #include "util/futex.h"
+#include "util/lock.h"
 #include "util/new_descriptor.h"
 
 namespace lintel {
 
 InterruptGate* InterruptGate::get(std::string& reason) {
-  static std::mutex mutex;
+  static Mutex mutex;
   static InterruptGate* gate = nullptr;
-  const std::lock_guard guard(mutex);
+  const LockGuard guard(mutex);
   if (gate != nullptr) return gate;
   rte_intr_handle* const handle = rte_intr_instance_alloc(RTE_INTR_INSTANCE_F_PRIVATE);
   auto* const made = new InterruptGate;

@@ -67,6 +67,12 @@ class LaneProducer {
            full_at_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] LaneControl& control() const noexcept { return *lane_; }
+  // For debuggers. Cells that the consumer has not released, as far as known; 0 if none is
+  // attached.
+  [[nodiscard]] uint32_t cells() const noexcept { return attached() ? ring_.count() : 0; }
+  [[nodiscard]] uint32_t cells_in_flight() const noexcept {
+    return cells() - (attached() ? free_cells_ : 0);
+  }
 
  private:
   static constexpr uint32_t prefetch_distance = 4;

@@ -37,7 +37,7 @@ class LocalTransport final : public Transport {
                                            unsigned remote_count, uint32_t) noexcept override {
     return copy_within_process(local, local_count, remote, remote_count, !write);
   }
-  unsigned poll(MessageSink& sink, unsigned budget) noexcept override;
+  unsigned poll(MessageSink& sink, unsigned budget) noexcept override LINTEL_REQUIRES(polling);
   [[nodiscard]] bool arm(bool blocked_senders) noexcept override;
   [[nodiscard]] std::string describe() const override;
 

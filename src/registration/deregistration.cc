@@ -4,16 +4,17 @@
 #include <memory>
 
 #include "util/futex.h"
+#include "util/lock.h"
 
 namespace lintel {
 
 bool Deregistration::watch(MemoryRange range) noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   return watch_.add(range.begin, range.end);
 }
 
 void Deregistration::stop_watching(MemoryRange range) noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   while (range.begin < range.end) {
     const MemoryRange unused = table_.first_unused(range);
     // A region that is begun there from now on is watched only after this.

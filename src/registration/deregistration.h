@@ -4,9 +4,9 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
 #include "registration/region_table.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -30,7 +30,7 @@ class Deregistration {
   MemoryWatch& watch_;
   // Keeps what is watched equal to what has to be. Taken before the lock of the table, and held
   // through system calls that wait for nothing but the kernel's own lock of the address space.
-  std::mutex lock_;
+  Mutex lock_;
   std::atomic<uint32_t> done_{0};  // counts; a futex for those that wait for other threads
 };
 

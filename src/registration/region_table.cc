@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "util/lock.h"
+
 namespace lintel {
 
 namespace {
@@ -15,14 +17,17 @@ constexpr uint64_t longest_neighbour_factor = 2;
 }  // namespace
 
 void RegionTable::add(RegionOwner& owner) noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   owner.next = owners_;
   owners_ = &owner;
 }
 
 void RegionTable::retire_all(RegionOwner& owner) noexcept {
-  const std::lock_guard guard(lock_);
-  const auto retire_one = [&](Region& region) { retire(region); };
+  const LockGuard guard(lock_);
+  const auto retire_one = [&](Region& region) {
+    lock_.assert_held();
+    retire(region);
+  };
   owner.for_writing.take_overlapping(0, UINT64_MAX, retire_one);
   owner.for_reading.take_overlapping(0, UINT64_MAX, retire_one);
   for (Region* region = owner.regions.head(); region != nullptr;
@@ -34,7 +39,7 @@ void RegionTable::retire_all(RegionOwner& owner) noexcept {
 }
 
 bool RegionTable::remove(RegionOwner& owner) noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   if (!owner.regions.empty() || owner.deregistering != 0) return false;
   RegionOwner** place = &owners_;
   while (*place != &owner) place = &(*place)->next;
@@ -43,7 +48,7 @@ bool RegionTable::remove(RegionOwner& owner) noexcept {
 }
 
 void RegionTable::begin(Region& region, MemoryRange range) noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   region.cover(range);
   region.outdated = false;
   entering_.append(region);
@@ -53,7 +58,7 @@ void RegionTable::begin(Region& region, MemoryRange range) noexcept {
 // discarded, but still there, may leave its index when the lock is released, and no event would
 // report that memory again.
 bool RegionTable::begin_with_neighbours(Region& region, MemoryRange range) noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   const MemoryRange wide = widened(region, range);
   if (wide == range) return false;
   region.cover(wide);
@@ -83,18 +88,21 @@ MemoryRange RegionTable::widened(const Region& region, MemoryRange range) const 
 }
 
 void RegionTable::cancel(Region& region) noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   entering_.remove(region);
 }
 
 bool RegionTable::keep(Region& region) noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   RegionOwner& owner = region.owner;
   entering_.remove(region);
   region.leases = 1;
   owner.regions.append(region);
   if (!region.outdated && owner.find(region.range(), region.writable) == nullptr) {
-    const auto retire_other = [&](Region& other) { retire(other); };
+    const auto retire_other = [&](Region& other) {
+      lock_.assert_held();
+      retire(other);
+    };
     owner.index(region.writable).take_within(region.begin(), region.end(), retire_other);
     if (region.writable) owner.for_reading.take_within(region.begin(), region.end(), retire_other);
     while (!has_room(region) && evict_one() != 0) continue;
@@ -111,14 +119,14 @@ bool RegionTable::keep(Region& region) noexcept {
 }
 
 void RegionTable::add_single_use(Region& region) noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   region.leases = 1;
   region.owner.regions.append(region);
   ++counters_.single_uses;
 }
 
 void RegionTable::note_failure() noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   ++counters_.failures;
 }
 
@@ -148,7 +156,7 @@ uint64_t RegionTable::evict_one() noexcept {
 }
 
 RegionTable::Evicted RegionTable::evict(uint64_t bytes) noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   uint64_t evicted = 0;
   for (uint64_t length; evicted < bytes && (length = evict_one()) != 0;) evicted += length;
   if (!retired_.empty()) return Evicted::some;
@@ -159,7 +167,7 @@ RegionTable::Evicted RegionTable::evict(uint64_t bytes) noexcept {
 
 unsigned RegionTable::take_events(MemoryWatch& watch, std::span<MemoryEvent> events,
                                   bool& retired) noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   const unsigned count = watch.read(events);
   for (const MemoryEvent& event : events.first(count)) handle(event);
   retired = !retired_.empty();
@@ -168,6 +176,7 @@ unsigned RegionTable::take_events(MemoryWatch& watch, std::span<MemoryEvent> eve
 
 void RegionTable::handle(const MemoryEvent& event) noexcept {
   const auto invalidate = [&](Region& region) {
+    lock_.assert_held();
     retire(region);
     ++counters_.invalidations;
     if (event.kind == MemoryEvent::Kind::unmapped) {
@@ -184,7 +193,7 @@ void RegionTable::handle(const MemoryEvent& event) noexcept {
 }
 
 Region* RegionTable::take_retired() noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   Region* const region = retired_.head();
   if (region == nullptr) return nullptr;
   retired_.remove(*region);
@@ -194,12 +203,12 @@ Region* RegionTable::take_retired() noexcept {
 }
 
 void RegionTable::note_deregistered(RegionOwner& owner) noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   --owner.deregistering;
 }
 
 MemoryRange RegionTable::first_unused(MemoryRange range) const noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   uint64_t begin = range.begin;
   for (uint64_t before = UINT64_MAX; before != begin && begin < range.end;) {
     before = begin;
@@ -223,7 +232,7 @@ MemoryRange RegionTable::first_unused(MemoryRange range) const noexcept {
 }
 
 RegistrationCounters RegionTable::counters() const noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   return counters_;
 }
 

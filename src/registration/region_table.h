@@ -4,12 +4,12 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <span>
 
 #include "registration/memory_watch.h"
 #include "registration/region.h"
 #include "registration/region_index.h"
+#include "util/lock.h"
 #include "util/spin_lock.h"
 
 namespace lintel {
@@ -43,7 +43,7 @@ class RegionTable {
 
   // nullptr: no region that is kept contains the range.
   [[nodiscard]] Region* lease(RegionOwner& owner, MemoryRange range, bool writable) noexcept {
-    const std::lock_guard guard(lock_);
+    const LockGuard guard(lock_);
     Region* const found = owner.find(range, writable);
     if (found == nullptr) return nullptr;
     if (found->leases++ == 0) idle_.remove(*found);
@@ -52,7 +52,7 @@ class RegionTable {
   }
   // True: the region has retired.
   [[nodiscard]] bool give_back(Region& region) noexcept {
-    const std::lock_guard guard(lock_);
+    const LockGuard guard(lock_);
     if (--region.leases != 0) return false;
     (region.kept ? idle_ : retired_).append(region);
     return !region.kept;
@@ -92,23 +92,23 @@ class RegionTable {
   [[nodiscard]] RegistrationCounters counters() const noexcept;
 
  private:
-  // All with the lock.
-  [[nodiscard]] MemoryRange widened(const Region& region, MemoryRange range) const noexcept;
-  [[nodiscard]] bool has_room(const Region& region) const noexcept;
-  void retire(Region& region) noexcept;
-  [[nodiscard]] uint64_t evict_one() noexcept;
-  void handle(const MemoryEvent& event) noexcept;
+  [[nodiscard]] MemoryRange widened(const Region& region, MemoryRange range) const noexcept
+      LINTEL_REQUIRES(lock_);
+  [[nodiscard]] bool has_room(const Region& region) const noexcept LINTEL_REQUIRES(lock_);
+  void retire(Region& region) noexcept LINTEL_REQUIRES(lock_);
+  [[nodiscard]] uint64_t evict_one() noexcept LINTEL_REQUIRES(lock_);
+  void handle(const MemoryEvent& event) noexcept LINTEL_REQUIRES(lock_);
 
   const uint64_t most_regions_;
   const uint64_t most_bytes_;
   // Held for some dozens of nanoseconds by look-ups, and for a short system call by readers of
   // events, which must be so and happens only when the application has changed registered memory.
   mutable SpinLock lock_;
-  RegionOwner* owners_ = nullptr;
-  RegionChain entering_;  // being registered
-  RegionChain idle_;      // kept and not leased, least recently used first
-  RegionChain retired_;   // not leased and to be deregistered
-  RegistrationCounters counters_;
+  RegionOwner* owners_ LINTEL_GUARDED_BY(lock_) = nullptr;
+  RegionChain entering_ LINTEL_GUARDED_BY(lock_);  // being registered
+  RegionChain idle_ LINTEL_GUARDED_BY(lock_);      // kept and not leased, least recently used first
+  RegionChain retired_ LINTEL_GUARDED_BY(lock_);   // not leased and to be deregistered
+  RegistrationCounters counters_ LINTEL_GUARDED_BY(lock_);
 };
 
 }  // namespace lintel

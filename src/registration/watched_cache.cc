@@ -10,6 +10,7 @@
 #include <string>
 
 #include "util/config.h"
+#include "util/lock.h"
 #include "util/log.h"
 
 namespace lintel {
@@ -64,7 +65,7 @@ const RegisteredRegion* WatchedCache::Attached::acquire(const void* address, uin
 WatchedCache::Attached::~Attached() {
   if (!is_ours()) return;
   Parts& parts = cache_.parts_;
-  const std::lock_guard guard(parts.attach_lock);
+  const LockGuard guard(parts.attach_lock);
   parts.deregistration.remove(owner_);
   if (--parts.attached != 0 || !parts.watch.active()) return;
   parts.changes.stop();
@@ -73,7 +74,7 @@ WatchedCache::Attached::~Attached() {
 
 std::unique_ptr<RegisteredMemory> WatchedCache::attach(Registrar& registrar) noexcept {
   try {
-    const std::lock_guard guard(parts_.attach_lock);
+    const LockGuard guard(parts_.attach_lock);
     auto memory = std::make_unique<Attached>(*this, registrar);
     if (parts_.attached++ == 0 && settings_.most_regions != 0) start_watching();
     parts_.table.add(memory->owner());

@@ -29,11 +29,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 #include "registration/memory_change_reader.h"
 #include "registration/region_maker.h"
 #include "registration/registration.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -72,8 +72,8 @@ class WatchedCache final : public RegistrationCache {
     Deregistration deregistration{table, watch};
     RegionMaker maker{table, watch, deregistration};
     MemoryChangeReader changes{table, watch, deregistration};
-    std::mutex attach_lock;  // set-up; taken before the others
-    unsigned attached = 0;
+    Mutex attach_lock;  // set-up; taken before the others
+    unsigned attached LINTEL_GUARDED_BY(attach_lock) = 0;
   };
 
   void start_watching();

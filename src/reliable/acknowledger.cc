@@ -1,9 +1,9 @@
 #include "reliable/acknowledger.h"
 
-#include <mutex>
 #include <utility>
 
 #include "util/assert.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -11,7 +11,7 @@ void Acknowledger::acknowledge_touched(uint64_t now_ns) noexcept {
   while (!touched_.is_empty()) {
     Connection& connection = touched_.pop();
     const bool at_once = std::exchange(connection.acknowledge_at_once, false);
-    const std::lock_guard guard(connection.lock);
+    const LockGuard guard(connection.lock);
     if (connection.is_established() && (at_once || connection.pending.bytes() >= at_once_bytes_))
       transmitter_.acknowledge(connection, now_ns);
   }
@@ -39,7 +39,7 @@ void Acknowledger::release_held(uint64_t now_ns) noexcept {
   constexpr uint64_t late_ns = 20'000;
   LINTEL_ASSERT(held_ != nullptr && held_until_ns_ != 0);
   Connection& connection = *std::exchange(held_, nullptr);
-  const std::lock_guard guard(connection.lock);
+  const LockGuard guard(connection.lock);
   if (!std::exchange(connection.held_back, false)) return;
   connection.habit.hold_expired(now_ns > held_until_ns_ + late_ns);
   if (connection.is_established()) transmitter_.transmit(connection, now_ns);

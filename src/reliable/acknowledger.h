@@ -23,9 +23,9 @@ class Acknowledger {
         charge_(context.link.properties().receive_slot_bytes),
         at_once_bytes_(context.link.receive_capacity_bytes() / acks_per_window) {}
 
-  // Numbered data came: a frame that is sent to the peer within the delay acknowledges it. The lock
-  // of the connection is held.
-  void note_arrival(Connection& connection, uint32_t bytes, uint64_t now_ns) noexcept {
+  // Numbered data came: a frame that is sent to the peer within the delay acknowledges it.
+  void note_arrival(Connection& connection, uint32_t bytes, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(connection.lock) {
     if (connection.pending.arrived(charge_.of(bytes), now_ns, settings_.ack_delay_ns))
       timers_.set(connection, connection.pending.deadline_ns());
     if (connection.pending.bytes() >= at_once_bytes_) touched_.push(connection);
@@ -40,11 +40,11 @@ class Acknowledger {
     if (!touched_.is_empty()) acknowledge_touched(now_ns);
   }
 
-  // Called for each message that was queued; the lock of the connection is held. True: do not
+  // Called for each message that was queued. True: do not
   // transmit it yet. Only one connection at a time waits: an application with several
   // peers has other messages to handle.
   [[nodiscard]] bool holds(Connection& connection, const MessageHeader& header,
-                           uint64_t now_ns) noexcept;
+                           uint64_t now_ns) noexcept LINTEL_REQUIRES(connection.lock);
   void end_hold() noexcept {
     if (held_ != nullptr) release_held(settings_.clock());
   }

@@ -23,11 +23,11 @@
 #include "transport/transport.h"
 #include "util/assert.h"
 #include "util/spin_lock.h"
+#include "util/thread_annotations.h"
 
 namespace lintel {
 
-// How long a peer has been silent, and whether it has to answer. Message path; the connection's
-// lock is held.
+// How long a peer has been silent, and whether it has to answer. Message path.
 
 // Other threads take the time, too: `since` may be a little later than the poller's `now`.
 [[nodiscard]] inline uint64_t elapsed_ns(uint64_t since, uint64_t now) noexcept {
@@ -83,7 +83,7 @@ class PeerSilence {
   uint8_t hints_ = 0;  // since the last frame
 };
 
-// What came from a peer and was not acknowledged yet. Message path; the connection's lock is held.
+// What came from a peer and was not acknowledged yet. Message path.
 class PendingAcknowledgement {
  public:
   static constexpr uint64_t age_unit_ns = 4096;  // of FrameHeader::ack_delay
@@ -184,8 +184,10 @@ struct Connection : Link {
   bool announced = false;            // poller: the sink was given this incarnation
   bool acknowledge_at_once = false;  // poller: after this burst
   bool reported = false;             // its failure: no reference is left, its place may be taken
-  bool held_back = false;  // an acknowledgement of a message waits for a message to travel with
-  bool release_awaited = false;  // payloads were referred to whose owner waits for their release
+  bool held_back LINTEL_GUARDED_BY(lock) =
+      false;  // an acknowledgement of a message waits for a message to travel with
+  bool release_awaited LINTEL_GUARDED_BY(lock) =
+      false;                     // payloads were referred to whose owner waits for their release
   uint32_t probe_of_peer = 0;    // the last one, for acknowledgements
   uint32_t frame_bytes = 0;      // of the largest frame that both sides and the path take
   uint32_t most_data_bytes = 0;  // of a message of kind data that was cut for the first path
@@ -204,15 +206,16 @@ struct Connection : Link {
   bool encrypts = false;
   bool leaves_unchecked = false;  // frames with payloads in place carry frame_unchecked
 
-  SendWindow send;
+  SendWindow send LINTEL_GUARDED_BY(lock);
   ReceiveWindow receive;
   HalfMessage half;  // poller: eager message of several frames
-  PendingAcknowledgement pending;
-  DeferredAcknowledgement deferred;
-  ReplyHabit habit;
-  PeerSilence silence;
-  uint64_t retry_ns = UINT64_MAX;  // when the link was full, or the peer has no room for parts
-  PartProgress part_sent;
+  PendingAcknowledgement pending LINTEL_GUARDED_BY(lock);
+  DeferredAcknowledgement deferred LINTEL_GUARDED_BY(lock);
+  ReplyHabit habit LINTEL_GUARDED_BY(lock);
+  PeerSilence silence LINTEL_GUARDED_BY(lock);
+  uint64_t retry_ns LINTEL_GUARDED_BY(lock) =
+      UINT64_MAX;  // when the link was full, or the peer has no room for parts
+  PartProgress part_sent LINTEL_GUARDED_BY(lock);
   FrameBuffer* parts = nullptr;  // poller: a frame whose parts are arriving, see FrameParts
   std::unique_ptr<Opening> opening;
 
@@ -224,15 +227,15 @@ struct Connection : Link {
   [[nodiscard]] bool is(ConnectionState expected) const noexcept {
     return state.load(std::memory_order_acquire) == expected;
   }
-  // The lock is held. idle -> opening -> established -> failed -> idle; a peer that calls
+  // idle -> opening -> established -> failed -> idle; a peer that calls
   // establishes an idle one; one that is opening may fail.
-  void move_to(ConnectionState next) noexcept {
+  void move_to(ConnectionState next) noexcept LINTEL_REQUIRES(lock) {
     LINTEL_ASSERT(may_follow(state.load(std::memory_order_relaxed), next));
     state.store(next, std::memory_order_release);
   }
   [[nodiscard]] bool is_established() const noexcept { return is(ConnectionState::established); }
   // The length of frames that the path takes.
-  void set_frame_bytes(uint32_t bytes) noexcept {
+  void set_frame_bytes(uint32_t bytes) noexcept LINTEL_REQUIRES(lock) {
     frame_bytes = bytes;
     max_data_bytes.store((bytes - message_frame_overhead) & ~7u, std::memory_order_relaxed);
   }

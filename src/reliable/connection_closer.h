@@ -2,12 +2,12 @@
 // poller, no lock held.
 #pragma once
 
-#include <mutex>
 #include <utility>
 
 #include "reliable/connection_table.h"
 #include "reliable/message_batch.h"
 #include "reliable/transmitter.h"
+#include "util/lock.h"
 #include "util/log.h"
 #include "util/node_identity.h"
 
@@ -27,17 +27,19 @@ class ConnectionCloser {
         batch_(batch) {}
 
   // `why`: a clause, constant text.
-  void fail(Connection& connection, const char* why) noexcept {
+  void fail(Connection& connection, const char* why) noexcept LINTEL_REQUIRES(polling) {
     end(connection, {Link::Failure::Kind::gone, why}, nullptr);
   }
   // It answered, but does not connect.
-  void refused(Connection& connection, const char* why) noexcept {
+  void refused(Connection& connection, const char* why) noexcept LINTEL_REQUIRES(polling) {
     end(connection, {Link::Failure::Kind::refused, why}, nullptr);
   }
   // Closes one of a few connections: one that was silent for long, with nothing in flight, of that
   // node or of any. Its peer is notified, and may connect again. False: there was none.
-  [[nodiscard]] bool give_up_silent(uint32_t nid, bool of_any_node, uint64_t now_ns) noexcept {
+  [[nodiscard]] bool give_up_silent(uint32_t nid, bool of_any_node, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(polling) {
     const auto is_silent = [&](const Connection& connection) {
+      connection.lock.assert_held();
       return (of_any_node || connection.peer.nid == nid) && connection.is_established() &&
              connection.send.empty() && connection.half.buffer == nullptr &&
              !connection.receive.has_early() &&
@@ -52,10 +54,11 @@ class ConnectionCloser {
 
  private:
   // `unused_at_ns`: only if nothing is to be sent; sends a goodbye frame then.
-  bool end(Connection& connection, Link::Failure failure, const uint64_t* unused_at_ns) noexcept {
+  bool end(Connection& connection, Link::Failure failure, const uint64_t* unused_at_ns) noexcept
+      LINTEL_REQUIRES(polling) {
     batch_.deliver();
     {
-      const std::lock_guard guard(connection.lock);
+      const LockGuard guard(connection.lock);
       if (connection.is(ConnectionState::failed)) return false;
       if (unused_at_ns != nullptr) {
         if (!connection.send.empty()) return false;

@@ -1,6 +1,7 @@
 #include "reliable/connection_table.h"
 
 #include "transport/process_key.h"
+#include "util/lock.h"
 #include "util/random.h"
 
 namespace lintel {
@@ -11,13 +12,13 @@ constexpr uint64_t number_index_mask = (uint64_t{1} << number_index_bits) - 1;
 }  // namespace
 
 Connection* ConnectionTable::find(ProcessId peer) const {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   const auto found = connections_.find(key_of(peer));
   return found == connections_.end() ? nullptr : found->second;
 }
 
 Connection* ConnectionTable::find_or_make(ProcessId peer, uint32_t most_of_node) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   uint32_t& count = of_node_[peer.nid];
   Connection*& connection = connections_[key_of(peer)];
   const bool is_new = connection == nullptr;
@@ -32,25 +33,24 @@ Connection* ConnectionTable::find_or_make(ProcessId peer, uint32_t most_of_node)
     }
   }
   if (is_new) {
-    const std::lock_guard connection_guard(connection->lock);
+    const LockGuard connection_guard(connection->lock);
     connection->peer = peer;
     connection->context = nullptr;
     connection->peer_number = connection->cookie = 0;
     make_idle(*connection);
   } else {
-    const std::lock_guard connection_guard(connection->lock);
+    const LockGuard connection_guard(connection->lock);
     if (connection->is(ConnectionState::failed)) make_idle(*connection);
   }
   return connection;
 }
 
-// mutex_ held.
 Connection* ConnectionTable::take_place() noexcept {
   const uint32_t index = arena_.allocate();
   if (index != Arena<Connection>::no_index) return &arena_.at(index);
   while (!ended_.is_empty()) {
     Connection& connection = ended_.pop();
-    const std::lock_guard guard(connection.lock);
+    const LockGuard guard(connection.lock);
     if (!connection.reported) continue;
     connections_.erase(key_of(connection.peer));
     return &connection;
@@ -58,7 +58,6 @@ Connection* ConnectionTable::take_place() noexcept {
   return nullptr;
 }
 
-// mutex_ held.
 void ConnectionTable::leave_node(uint32_t nid) noexcept {
   const auto found = of_node_.find(nid);
   LINTEL_ASSERT(found != of_node_.end() && found->second != 0);
@@ -66,21 +65,21 @@ void ConnectionTable::leave_node(uint32_t nid) noexcept {
 }
 
 uint32_t ConnectionTable::of_node(uint32_t nid) const {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   const auto found = of_node_.find(nid);
   return found == of_node_.end() ? 0 : found->second;
 }
 
 void ConnectionTable::note_end(Connection& connection) noexcept {
-  const std::lock_guard guard(mutex_);
-  const std::lock_guard connection_guard(connection.lock);
+  const LockGuard guard(mutex_);
+  const LockGuard connection_guard(connection.lock);
   if (!connection.is(ConnectionState::failed)) return;
   connection.reported = true;
   leave_node(connection.peer.nid);
   if (reuses_places_) ended_.push(connection);
 }
 
-// Its lock is held. Gives it another number, which frames to this process must contain: the place
+// Gives it another number, which frames to this process must contain: the place
 // in the arena, and 44 random bits, which are not all zero.
 void ConnectionTable::make_idle(Connection& connection) noexcept {
   uint64_t random = 0;
@@ -99,7 +98,7 @@ Connection* ConnectionTable::by_number(uint64_t number) const noexcept {
 }
 
 size_t ConnectionTable::size() const {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   return connections_.size();
 }
 

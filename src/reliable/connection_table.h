@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
 
 #include "reliable/connection.h"
 #include "util/arena.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -35,7 +35,7 @@ class ConnectionTable {
     for (unsigned i = 0; i < most_looked_at; ++i) {
       if (++searched_ >= arena_.high_water()) searched_ = 0;
       Connection& connection = arena_.at(searched_);
-      const std::lock_guard guard(connection.lock);
+      const LockGuard guard(connection.lock);
       if (fits(connection)) return &connection;
     }
     return nullptr;
@@ -43,26 +43,32 @@ class ConnectionTable {
   // The connection that once had that number, or still has it: compare.
   [[nodiscard]] Connection* by_number(uint64_t number) const noexcept;
 
+  // For debuggers: takes no lock.
+  template <typename Visit>
+  void for_each_unlocked(const Visit& visit) const noexcept {
+    for (uint32_t i = 0; i < arena_.high_water(); ++i) visit(arena_.at(i));
+  }
   [[nodiscard]] size_t size() const;
   template <typename Visit>
   void for_each(const Visit& visit) {
-    const std::lock_guard guard(mutex_);
+    const LockGuard guard(mutex_);
     for (const auto& [key, connection] : connections_) visit(*connection);
   }
 
  private:
   static constexpr unsigned most_looked_at = 64;
 
-  void make_idle(Connection& connection) noexcept;
-  Connection* take_place() noexcept;
-  void leave_node(uint32_t nid) noexcept;
+  void make_idle(Connection& connection) noexcept LINTEL_REQUIRES(connection.lock);
+  Connection* take_place() noexcept LINTEL_REQUIRES(mutex_);
+  void leave_node(uint32_t nid) noexcept LINTEL_REQUIRES(mutex_);
 
   bool reuses_places_ = true;
-  mutable std::mutex mutex_;  // before the locks of connections
-  std::unordered_map<uint64_t, Connection*> connections_;
-  std::unordered_map<uint32_t, uint32_t> of_node_;  // how many of them have not ended
+  mutable Mutex mutex_;  // before the locks of connections
+  std::unordered_map<uint64_t, Connection*> connections_ LINTEL_GUARDED_BY(mutex_);
+  std::unordered_map<uint32_t, uint32_t> of_node_
+      LINTEL_GUARDED_BY(mutex_);  // how many of them have not ended
   Arena<Connection> arena_;
-  ConnectionStack<&Connection::ended> ended_;  // some are connected again
+  ConnectionStack<&Connection::ended> ended_ LINTEL_GUARDED_BY(mutex_);  // some are connected again
   uint32_t searched_ = 0;
 };
 

@@ -40,8 +40,8 @@ class ConnectionTimers {
 
   explicit ConnectionTimers(PollerWakeup& wakeup) noexcept : wakeup_(wakeup) {}
 
-  // Any thread; the connection's lock is held. run() looks at it at that time at the latest.
-  void set(Connection& connection, uint64_t at_ns) noexcept {
+  // Any thread. run() looks at it at that time at the latest.
+  void set(Connection& connection, uint64_t at_ns) noexcept LINTEL_REQUIRES(connection.lock) {
     if (!connection.with_timer.linked) add(connection);
     // The poller may have stopped asking the link, or fallen asleep, before this one was set.
     if (at_ns < earliest_ns_.load(std::memory_order_relaxed) && lower(at_ns)) wakeup_.wake();
@@ -80,8 +80,10 @@ class ConnectionTimers {
     }
     lower(earliest);
   }
-  // Within `look`, the connection's lock is held.
-  static void done(Connection& connection) noexcept { connection.with_timer.linked = false; }
+  // Within `look`.
+  static void done(Connection& connection) noexcept LINTEL_REQUIRES(connection.lock) {
+    connection.with_timer.linked = false;
+  }
   template <typename Visit>
   void for_each(const Visit& visit) noexcept {
     adopt_new();

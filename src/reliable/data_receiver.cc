@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 #include <utility>
+
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -137,7 +138,7 @@ inline DataReceiver::Handled DataReceiver::take_next(Connection& connection,
                                                      uint64_t now_ns) noexcept {
   // Nothing may be handed up while the lock is held.
   batch_.make_room(connection, most_bundled);
-  const std::lock_guard guard(connection.lock);
+  const LockGuard guard(connection.lock);
   if (!received_.take_or_defer(connection, header, now_ns)) return Handled::malformed;
   if (header.flags != frame_whole || header.sequence != connection.receive.expected() ||
       connection.receive.has_early() || connection.half.buffer != nullptr ||
@@ -176,7 +177,7 @@ bool DataReceiver::take_kept(Connection& connection, uint64_t now_ns) noexcept {
   if (!connection.receive.has_expected()) return false;
   FrameBuffer* kept = nullptr;
   {
-    const std::lock_guard guard(connection.lock);
+    const LockGuard guard(connection.lock);
     kept = connection.receive.take_expected();
   }
   const uint32_t length = kept->length;
@@ -200,7 +201,7 @@ void DataReceiver::go_on_after(Connection& connection, Taken taken, FrameBuffer*
                                uint32_t length, uint64_t now_ns) noexcept {
   while (taken == Taken::yes) {
     {
-      const std::lock_guard guard(connection.lock);
+      const LockGuard guard(connection.lock);
       connection.receive.advance();
       early = connection.receive.take_expected();
       if (early == nullptr) {
@@ -219,7 +220,7 @@ void DataReceiver::go_on_after(Connection& connection, Taken taken, FrameBuffer*
   context_.counters.dropped_for_room.increment();
   if (early == nullptr) return;  // it will be sent again
   // It was acknowledged when it came early: only the timer tries again.
-  const std::lock_guard guard(connection.lock);
+  const LockGuard guard(connection.lock);
   connection.receive.keep(early);
   timers_.set(connection, now_ns + room_retry_ns);
 }
@@ -253,7 +254,7 @@ void DataReceiver::keep(Connection& connection, const InboundFrame& frame,
   kept->flags = header.flags;
   kept->handed_up = is_part;
   if (is_part) batch_.add(connection, part, body + sizeof part);
-  const std::lock_guard guard(connection.lock);
+  const LockGuard guard(connection.lock);
   connection.receive.keep(kept);
   timers_.set(connection, now_ns + context_.settings.longest_silence_ns());
 }
@@ -285,7 +286,7 @@ void DataReceiver::take_part(Connection& connection, const InboundFrame& frame,
   if (taken == FrameParts::Taken::malformed) context_.counters.malformed.increment();
   if (connection.parts == nullptr) return;
   {
-    const std::lock_guard guard(connection.lock);
+    const LockGuard guard(connection.lock);
     timers_.set(connection, now_ns + context_.settings.longest_silence_ns());
     if (taken == FrameParts::Taken::whole)
       connection.receive.keep(std::exchange(connection.parts, nullptr));

@@ -24,11 +24,12 @@ class MessageAssembler {
   // The body of the next numbered frame. `held`: its buffer, if that is not the link's; taken over
   // on yes.
   [[nodiscard]] Taken take(Connection& connection, uint8_t flags, const std::byte* body,
-                           uint32_t length, FrameBuffer* held, uint64_t now_ns) noexcept;
+                           uint32_t length, FrameBuffer* held, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(polling);
   // The body of a frame that holds whole messages, numbered or not. False: malformed. The lock of
   // the connection may be held if the batch has room for most_bundled.
   [[nodiscard]] bool take_whole(Connection& connection, const std::byte* body, uint32_t length,
-                                FrameBuffer* held = nullptr) noexcept;
+                                FrameBuffer* held = nullptr) noexcept LINTEL_REQUIRES(polling);
   // Whether a body is nothing but one part of a long message, and not its end.
   [[nodiscard]] bool is_part(uint8_t flags, const std::byte* body, uint32_t length,
                              MessageHeader& header) const noexcept;
@@ -38,8 +39,9 @@ class MessageAssembler {
   unsigned parse(const std::byte* body, uint32_t length,
                  MessageHeader (&headers)[most_bundled]) const noexcept;
   Taken take_fragment(Connection& connection, uint8_t flags, const std::byte* body, uint32_t length,
-                      uint64_t now_ns) noexcept;
-  bool begin_message(Connection& connection, uint32_t bytes, uint64_t now_ns) noexcept;
+                      uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
+  bool begin_message(Connection& connection, uint32_t bytes, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(polling);
 
   const uint32_t longest_data_;
   // A message that has made no progress for so long may lose its buffer.
@@ -67,10 +69,10 @@ class DataReceiver {
 
   // A data frame whose check is right, on an established connection.
   void take(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
-            uint64_t now_ns) noexcept;
+            uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
   // A part of one; what it acknowledges was taken.
   void take_part(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
-                 uint64_t now_ns) noexcept;
+                 uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
   // Whether parts of a frame are missing. Forgets those of a frame that came as a whole after all.
   [[nodiscard]] bool awaits_parts(Connection& connection) noexcept {
     if (connection.parts == nullptr) return false;
@@ -82,22 +84,23 @@ class DataReceiver {
   // When to try again, after an expected frame found no room for its message and was kept:
   static constexpr uint64_t room_retry_ns = 1'000'000;
   // The expected frame, if it is kept. False: it is not.
-  bool take_kept(Connection& connection, uint64_t now_ns) noexcept;
+  bool take_kept(Connection& connection, uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
 
  private:
   using Taken = MessageAssembler::Taken;
   enum class Handled : uint8_t { yes, not_yet, malformed };
 
   Handled take_next(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
-                    uint64_t now_ns) noexcept;
+                    uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
   void take_rare(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
-                 uint64_t now_ns) noexcept;
+                 uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
   void keep(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
-            uint64_t now_ns) noexcept;
+            uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
   [[nodiscard]] uint64_t room_for_early(const Connection& connection) const noexcept;
-  Taken take_early(Connection& connection, FrameBuffer* early, uint64_t now_ns) noexcept;
+  Taken take_early(Connection& connection, FrameBuffer* early, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(polling);
   void go_on_after(Connection& connection, Taken taken, FrameBuffer* early, uint32_t length,
-                   uint64_t now_ns) noexcept;
+                   uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
 
   const ReliableContext context_;
   FramePool& early_;

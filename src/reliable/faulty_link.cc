@@ -4,10 +4,10 @@
 #include <charconv>
 #include <clocale>
 #include <cstdlib>
-#include <mutex>
 #include <utility>
 
 #include "util/guarded_memory.h"
+#include "util/lock.h"
 #include "util/text.h"
 
 namespace lintel {
@@ -86,7 +86,7 @@ bool FaultyLink::happens(double probability) noexcept {
 
 // The receiver must see what it would see of a bad cable, so nothing is reported to the sender.
 unsigned FaultyLink::send(const OutboundFrame* frames, unsigned count) noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   for (unsigned i = 0; i < count; ++i) {
     const OutboundFrame& frame = frames[i];
     if (happens(faults_.drop)) {
@@ -148,7 +148,7 @@ void FaultyLink::corrupt(const OutboundFrame& frame) noexcept {
 }
 
 FaultCounters FaultyLink::fault_counters() const noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   return counters_;
 }
 

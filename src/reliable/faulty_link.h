@@ -70,20 +70,20 @@ class FaultyLink final : public PacketLink {
   };
   static constexpr unsigned most_held = 8;
 
-  bool happens(double probability) noexcept;
-  uint64_t roll() noexcept;
-  void pass(const OutboundFrame& frame) noexcept;
-  void hold(const OutboundFrame& frame) noexcept;
-  void let_overtaken_go() noexcept;
-  void corrupt(const OutboundFrame& frame) noexcept;
+  bool happens(double probability) noexcept LINTEL_REQUIRES(lock_);
+  uint64_t roll() noexcept LINTEL_REQUIRES(lock_);
+  void pass(const OutboundFrame& frame) noexcept LINTEL_REQUIRES(lock_);
+  void hold(const OutboundFrame& frame) noexcept LINTEL_REQUIRES(lock_);
+  void let_overtaken_go() noexcept LINTEL_REQUIRES(lock_);
+  void corrupt(const OutboundFrame& frame) noexcept LINTEL_REQUIRES(lock_);
 
   std::unique_ptr<PacketLink> link_;
   Faults faults_;
-  mutable SpinLock lock_;  // everything below
-  uint64_t state_;
-  Held held_[most_held];
+  mutable SpinLock lock_;
+  uint64_t state_ LINTEL_GUARDED_BY(lock_);
+  Held held_[most_held] LINTEL_GUARDED_BY(lock_);
   std::unique_ptr<std::byte[]> scratch_;
-  FaultCounters counters_;
+  FaultCounters counters_ LINTEL_GUARDED_BY(lock_);
 };
 
 }  // namespace lintel

@@ -3,11 +3,11 @@
 
 #include <sys/mman.h>
 
-#include <mutex>
 #include <new>
 
 #include "reliable/frame.h"
 #include "util/guarded_memory.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -49,6 +49,7 @@ bool FramePool::open(uint32_t largest_frame, uint64_t memory_bytes) noexcept {
   capacity_[0] = small_frame;
   capacity_[1] = largest_frame < medium_frame ? largest_frame : medium_frame;
   capacity_[2] = largest_frame;
+  const LockGuard guard(lock_);
   std::byte* from = memory_;
   for (unsigned i = 0; i < size_classes; ++i) {
     fresh_[i] = from;
@@ -73,7 +74,7 @@ FrameBuffer* FramePool::take(unsigned size_class) noexcept {
 
 FrameBuffer* FramePool::acquire(uint32_t length) noexcept {
   unsigned size_class = class_of(length);
-  std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   FrameBuffer* buffer = take(size_class);
   while (buffer == nullptr && ++size_class < size_classes) buffer = take(size_class);
   if (buffer == nullptr) return nullptr;
@@ -86,7 +87,7 @@ FrameBuffer* FramePool::acquire(uint32_t length) noexcept {
 }
 
 uint64_t FramePool::free_bytes() noexcept {
-  std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   return memory_bytes_ / 2 > used_bytes_ ? memory_bytes_ / 2 - used_bytes_ : 0;
 }
 
@@ -97,13 +98,13 @@ void FramePool::release_locked(FrameBuffer* buffer) noexcept {
 }
 
 void FramePool::release(FrameBuffer* buffer) noexcept {
-  std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   release_locked(buffer);
 }
 
 void FramePool::release_chain(FrameBuffer* first) noexcept {
   if (first == nullptr) return;
-  std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   while (first != nullptr) {
     FrameBuffer* next = first->next;
     release_locked(first);

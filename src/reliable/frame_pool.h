@@ -73,17 +73,17 @@ class FramePool {
   [[nodiscard]] unsigned class_of(uint32_t length) const noexcept {
     return length <= capacity_[0] ? 0 : length <= capacity_[1] ? 1 : 2;
   }
-  void release_locked(FrameBuffer* buffer) noexcept;
-  [[nodiscard]] FrameBuffer* take(unsigned size_class) noexcept;
+  void release_locked(FrameBuffer* buffer) noexcept LINTEL_REQUIRES(lock_);
+  [[nodiscard]] FrameBuffer* take(unsigned size_class) noexcept LINTEL_REQUIRES(lock_);
 
   SpinLock lock_;
   std::byte* memory_ = nullptr;
   uint64_t memory_bytes_ = 0;
   uint64_t used_bytes_ = 0;
   uint32_t capacity_[size_classes] = {};
-  std::byte* fresh_[size_classes] = {};  // from here on never used yet
+  std::byte* fresh_[size_classes] LINTEL_GUARDED_BY(lock_) = {};  // from here on never used yet
   std::byte* end_[size_classes] = {};
-  FrameBuffer* free_[size_classes] = {};
+  FrameBuffer* free_[size_classes] LINTEL_GUARDED_BY(lock_) = {};
 };
 
 }  // namespace lintel

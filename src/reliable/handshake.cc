@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 #include <new>
 #include <utility>
 
 #include "transport/process_key.h"
 #include "util/awaited_process.h"
+#include "util/lock.h"
 #include "util/log.h"
 #include "util/node_identity.h"
 
@@ -238,7 +238,7 @@ void Handshake::take_refusal(Connection& connection, RefuseCause cause, uint64_t
     note_lasting(connection.peer, cause);
     return closer_.refused(connection, text_of(cause));
   }
-  const std::lock_guard guard(connection.lock);
+  const LockGuard guard(connection.lock);
   Opening& opening = *connection.opening;
   if (opening.refusal != RefuseCause::none) return;
   opening.refusal = cause == RefuseCause::none ? RefuseCause::job : cause;
@@ -250,7 +250,7 @@ Connection* Handshake::awaiting(const InboundFrame& frame,
                                 const FrameHeader& header) const noexcept {
   Connection* const connection = table_.by_number(header.connection);
   if (connection == nullptr) return nullptr;
-  const std::lock_guard guard(connection->lock);
+  const LockGuard guard(connection->lock);
   const bool fits = connection->is(ConnectionState::opening) &&
                     connection->number == header.connection && connection->opening->routed &&
                     connection->route.address == *frame.from;
@@ -259,7 +259,7 @@ Connection* Handshake::awaiting(const InboundFrame& frame,
 
 void Handshake::take_challenge(Connection& connection, const HandshakeBody& body,
                                uint64_t now_ns) noexcept {
-  const std::lock_guard guard(connection.lock);
+  const LockGuard guard(connection.lock);
   Opening& opening = *connection.opening;
   if (opening.challenged && opening.cookie == body.cookie) return;  // a duplicate
   opening.challenged = true;
@@ -294,7 +294,7 @@ RefuseCause Handshake::take_accept(Connection& connection, const HandshakeBody& 
     secure = make_channel(opening.keys, own, body, true);
     if (secure == nullptr) return RefuseCause::none;  // no memory: the peer answers again
   }
-  const std::lock_guard guard(connection.lock);
+  const LockGuard guard(connection.lock);
   establish(connection, body, std::move(secure), now_ns);
   return RefuseCause::none;
 }
@@ -417,7 +417,7 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
     if (secure == nullptr) return;  // the caller tries again
   }
   {
-    const std::lock_guard guard(connection->lock);
+    const LockGuard guard(connection->lock);
     // Both called at once: the call of the process with the higher address goes through.
     if (connection->is(ConnectionState::opening) && key_of(context_.link.id()) > key_of(peer))
       return;
@@ -432,7 +432,7 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
 uint64_t Handshake::last_number_of(ProcessId peer) const {
   Connection* const known = table_.find(peer);
   if (known == nullptr) return 0;
-  const std::lock_guard guard(known->lock);
+  const LockGuard guard(known->lock);
   return known->peer_number;
 }
 
@@ -463,7 +463,7 @@ void Handshake::send_accept(const Connection& connection, const HandshakeBody& b
   send(FrameType::accept, connection.route.address, body.number, answer);
 }
 
-// Lock held. Both sides have proven what they had to.
+// Both sides have proven what they had to.
 void Handshake::establish(Connection& connection, const HandshakeBody& body,
                           std::unique_ptr<SecureChannel> secure, uint64_t now_ns) noexcept {
   connection.opening.reset();

@@ -32,18 +32,19 @@ class Handshake {
   [[nodiscard]] bool open(std::string& reason) { return proof_.open(context_.settings, reason); }
   [[nodiscard]] std::string describe() const;
 
-  // Any thread; the lock of the connection, which is idle, is held.
-  void start(Connection& connection, uint64_t now_ns) noexcept;
-  // Called when the timer of an opening connection is due; its lock is held. Returns the time of
+  // Any thread. The connection is idle.
+  void start(Connection& connection, uint64_t now_ns) noexcept LINTEL_REQUIRES(connection.lock);
+  // Called when the timer of an opening connection is due. Returns the time of
   // the next attempt, or sets `failure` to the reason why there is none.
   uint64_t go_on(Connection& connection, bool unreachable, uint64_t now_ns,
-                 Link::Failure& failure) noexcept;
+                 Link::Failure& failure) noexcept LINTEL_REQUIRES(connection.lock);
 
   // Frames that arrived: with a HandshakeBody, and resets.
-  void take(const InboundFrame& frame, const FrameHeader& header, uint64_t now_ns) noexcept;
-  void take_reset(const InboundFrame& frame) noexcept;
+  void take(const InboundFrame& frame, const FrameHeader& header, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(polling);
+  void take_reset(const InboundFrame& frame) noexcept LINTEL_REQUIRES(polling);
   void take_of_other_version(const InboundFrame& frame, const FrameHeader& header,
-                             uint64_t now_ns) noexcept;
+                             uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
   // Tells a peer of an earlier process with this address that it is gone. Not longer than what it
   // answers.
   void send_reset(const InboundFrame& frame, const FrameHeader& header, uint64_t now_ns) noexcept;
@@ -56,22 +57,25 @@ class Handshake {
   HandshakeBody own_body(ProcessId to) const noexcept;
   void send(FrameType type, const LinkAddress& to, uint64_t receiver_number,
             const HandshakeBody& body) noexcept;
-  void attempt(Connection& connection, uint64_t now_ns) noexcept;
+  void attempt(Connection& connection, uint64_t now_ns) noexcept LINTEL_REQUIRES(connection.lock);
   Connection* awaiting(const InboundFrame& frame, const FrameHeader& header) const noexcept;
   void take_challenge(Connection& connection, const HandshakeBody& body, uint64_t now_ns) noexcept;
   RefuseCause take_accept(Connection& connection, const HandshakeBody& body,
                           uint64_t now_ns) noexcept;
-  void take_refusal(Connection& connection, RefuseCause cause, uint64_t now_ns) noexcept;
+  void take_refusal(Connection& connection, RefuseCause cause, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(polling);
   void take_hello(const InboundFrame& frame, const HandshakeBody& body, uint64_t now_ns) noexcept;
-  void take_connect(const InboundFrame& frame, const HandshakeBody& body, uint64_t now_ns) noexcept;
+  void take_connect(const InboundFrame& frame, const HandshakeBody& body, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(polling);
   RefuseCause judge(const HandshakeBody& body, bool proven) const noexcept;
   void refuse(const InboundFrame& frame, const HandshakeBody& body, RefuseCause cause,
               uint64_t now_ns) noexcept;
   uint64_t last_number_of(ProcessId peer) const;
-  Connection* place_for(ProcessId peer, uint64_t now_ns) noexcept;
+  Connection* place_for(ProcessId peer, uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
   void send_accept(const Connection& connection, const HandshakeBody& body) noexcept;
   void establish(Connection& connection, const HandshakeBody& body,
-                 std::unique_ptr<SecureChannel> secure, uint64_t now_ns) noexcept;
+                 std::unique_ptr<SecureChannel> secure, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(connection.lock);
   [[nodiscard]] bool seals() const noexcept {
     return context_.settings.security != NetworkSecurity::off;
   }

@@ -19,13 +19,14 @@ class MessageBatch {
     handed_up_ = 0;
   }
   // As many more messages of that connection can be added without a delivery.
-  void make_room(const Connection& connection, unsigned count) noexcept {
+  void make_room(const Connection& connection, unsigned count) noexcept LINTEL_REQUIRES(polling) {
     if (connection_ != &connection || count_ + count > burst) deliver();
   }
   // `held`: the buffer of the payload, which returns to `pool` afterwards; nullptr: it is the
   // link's.
   void add(Connection& connection, const MessageHeader& header, const std::byte* payload,
-           FrameBuffer* held = nullptr, FramePool* pool = nullptr) noexcept {
+           FrameBuffer* held = nullptr, FramePool* pool = nullptr) noexcept
+      LINTEL_REQUIRES(polling) {
     make_room(connection, 1);
     LINTEL_ASSERT(count_ < burst && held_count_ <= count_);
     LINTEL_ASSERT(held == nullptr || pool != nullptr);
@@ -33,10 +34,12 @@ class MessageBatch {
     messages_[count_++] = {header, payload, header.link_word};
     if (held != nullptr) held_[held_count_++] = {held, pool};
   }
-  void deliver() noexcept {
+  void deliver() noexcept LINTEL_REQUIRES(polling) {
     if (count_ != 0) hand_up();
   }
-  void report_failure(Connection& connection) noexcept { sink_->on_peer_failed(connection); }
+  void report_failure(Connection& connection) noexcept LINTEL_REQUIRES(polling) {
+    sink_->on_peer_failed(connection);
+  }
 
   [[nodiscard]] unsigned handed_up() const noexcept { return handed_up_; }
 
@@ -47,7 +50,7 @@ class MessageBatch {
     FramePool* pool;
   };
 
-  void announce() noexcept {
+  void announce() noexcept LINTEL_REQUIRES(polling) {
     if (connection_->announced) return;
     connection_->announced = true;
     void* const context = sink_->on_new_link(*connection_);
@@ -55,7 +58,7 @@ class MessageBatch {
     if (stored.load(std::memory_order_acquire) != context)
       stored.store(context, std::memory_order_release);
   }
-  [[gnu::noinline]] void hand_up() noexcept {
+  [[gnu::noinline]] void hand_up() noexcept LINTEL_REQUIRES(polling) {
     LINTEL_ASSERT(sink_ != nullptr && connection_ != nullptr);
     announce();
     note_received();

@@ -1,5 +1,5 @@
 // Follows what PathMtu finds out about the path to a peer: adapts the connection and sends probes.
-// The poller; the lock of the connection is held.
+// The poller.
 #pragma once
 
 #include "reliable/connection.h"
@@ -15,14 +15,15 @@ class PathWatch {
       : context_(context), transmitter_(transmitter) {}
 
   // The connection is established.
-  void look(Connection& connection, uint64_t now_ns) noexcept {
+  void look(Connection& connection, uint64_t now_ns) noexcept LINTEL_REQUIRES(connection.lock) {
     if (connection.send.path().is_due(now_ns)) [[unlikely]]
       go_on(connection, now_ns);
   }
 
  private:
-  void go_on(Connection& connection, uint64_t now_ns) noexcept;
-  void say_narrowed(const Connection& connection, uint32_t before, uint64_t now_ns) noexcept;
+  void go_on(Connection& connection, uint64_t now_ns) noexcept LINTEL_REQUIRES(connection.lock);
+  void say_narrowed(const Connection& connection, uint32_t before, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(connection.lock);
 
   const ReliableContext context_;
   Transmitter& transmitter_;

@@ -1,8 +1,8 @@
 #include "reliable/peer_watch.h"
 
 #include <algorithm>
-#include <mutex>
 
+#include "util/lock.h"
 #include "util/log.h"
 
 namespace lintel {
@@ -32,7 +32,10 @@ void PeerWatch::run_timers(uint64_t now_ns, bool reads) noexcept {
   }
   looked_ns_ = now_ns;
   take_hints(now_ns);
-  timers_.run([&](Connection& connection) { return look(connection, now_ns); });
+  timers_.run([&](Connection& connection) {
+    polling.assert_held();
+    return look(connection, now_ns);
+  });
 }
 
 // After a pause of this process.
@@ -42,7 +45,7 @@ void PeerWatch::excuse_all(uint64_t late_ns, uint64_t now_ns) noexcept {
               context_.link.name(), static_cast<double>(late_ns) * 1e-9,
               excuse.full_time ? "the full time to answer again" : "as much longer to answer");
   table_.for_each([&](Connection& connection) {
-    const std::lock_guard guard(connection.lock);
+    const LockGuard guard(connection.lock);
     connection.silence.excuse(excuse, now_ns);
     if (connection.opening != nullptr) connection.opening->excuse(excuse, now_ns);
   });
@@ -53,7 +56,7 @@ void PeerWatch::take_hints(uint64_t now_ns) noexcept {
   const unsigned count = context_.link.take_unreachable(addresses, std::size(addresses));
   for (unsigned i = 0; i < count; ++i) {
     timers_.for_each([&](Connection& connection) {
-      const std::lock_guard guard(connection.lock);
+      const LockGuard guard(connection.lock);
       if (connection.route.address == addresses[i]) connection.silence.hint(now_ns);
     });
   }
@@ -63,7 +66,7 @@ uint64_t PeerWatch::look(Connection& connection, uint64_t now_ns) noexcept {
   data_.take_kept(connection, now_ns);
   Link::Failure failure{Link::Failure::Kind::gone, nullptr};
   {
-    const std::lock_guard guard(connection.lock);
+    const LockGuard guard(connection.lock);
     const uint64_t next_ns = look_locked(connection, now_ns, failure);
     if (failure.reason == nullptr) {
       if (next_ns == never) ConnectionTimers::done(connection);
@@ -167,7 +170,7 @@ void PeerWatch::check(Link* const* links, unsigned count, uint64_t now_ns) noexc
     auto& connection = static_cast<Connection&>(*links[i]);
     const char* failure = nullptr;
     {
-      const std::lock_guard guard(connection.lock);
+      const LockGuard guard(connection.lock);
       PeerSilence& silence = connection.silence;
       if (!connection.is_established() ||
           silence.lasts_ns(now_ns) < context_.settings.longest_silence_ns())

@@ -25,21 +25,23 @@ class PeerWatch {
         paths_(paths) {}
 
   // `reads`: frames have just come, and more may wait.
-  void run_timers(uint64_t now_ns, bool reads) noexcept;
+  void run_timers(uint64_t now_ns, bool reads) noexcept LINTEL_REQUIRES(polling);
   // Peers from which the core expects an answer. Silent ones are probed, and fail without an
   // answer.
-  void check(Link* const* links, unsigned count, uint64_t now_ns) noexcept;
+  void check(Link* const* links, unsigned count, uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
 
  private:
   void excuse_all(uint64_t late_ns, uint64_t now_ns) noexcept;
   void take_hints(uint64_t now_ns) noexcept;
-  uint64_t look(Connection& connection, uint64_t now_ns) noexcept;
-  uint64_t look_locked(Connection& connection, uint64_t now_ns, Link::Failure& failure) noexcept;
+  uint64_t look(Connection& connection, uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
+  uint64_t look_locked(Connection& connection, uint64_t now_ns, Link::Failure& failure) noexcept
+      LINTEL_REQUIRES(connection.lock);
   uint64_t look_at_established(Connection& connection, bool unreachable, uint64_t now_ns,
-                               const char*& failure) noexcept;
+                               const char*& failure) noexcept LINTEL_REQUIRES(connection.lock);
   uint64_t look_at_unfinished(Connection& connection, bool unreachable, uint64_t now_ns,
-                              const char*& failure) noexcept;
-  bool is_gone(Connection& connection, uint64_t awaited_ns) noexcept;
+                              const char*& failure) noexcept LINTEL_REQUIRES(connection.lock);
+  bool is_gone(Connection& connection, uint64_t awaited_ns) noexcept
+      LINTEL_REQUIRES(connection.lock);
 
   const ReliableContext context_;
   OwnPauses pauses_;

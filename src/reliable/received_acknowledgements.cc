@@ -1,7 +1,8 @@
 #include "reliable/received_acknowledgements.h"
 
 #include <cstring>
-#include <mutex>
+
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -66,7 +67,7 @@ void ReceivedAcknowledgements::take_deferred(Connection& connection) noexcept {
 void ReceivedAcknowledgements::take_all_deferred() noexcept {
   while (!deferring_.is_empty()) {
     Connection& connection = deferring_.pop();
-    const std::lock_guard guard(connection.lock);
+    const LockGuard guard(connection.lock);
     if (connection.is_established()) catch_up(connection);
   }
 }

@@ -1,10 +1,11 @@
 #include "reliable/reliable_transport.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstring>
-#include <mutex>
 
 #include "util/crc32c.h"
+#include "util/lock.h"
 #include "util/log.h"
 #include "util/peer_order.h"
 #include "util/random.h"
@@ -83,7 +84,7 @@ ReliableTransport::~ReliableTransport() {
   quiet_.stop();
   const uint64_t now_ns = settings_.clock();
   table_.for_each([&](Connection& connection) {
-    const std::lock_guard guard(connection.lock);
+    const LockGuard guard(connection.lock);
     if (connection.is_established()) transmitter_.say_goodbye(connection, now_ns);
   });
   // Before the memory that it may still send from.
@@ -105,7 +106,7 @@ Link* ReliableTransport::connect(ProcessId peer, std::string* reason) {
 
 uint64_t ReliableTransport::incarnation(Link& link) const noexcept {
   auto& connection = static_cast<Connection&>(link);
-  const std::lock_guard guard(connection.lock);
+  const LockGuard guard(connection.lock);
   return connection.incarnation;
 }
 
@@ -113,7 +114,7 @@ SendStatus ReliableTransport::send(Link& link, const MessageHeader& header, cons
                                    unsigned count) noexcept {
   auto& connection = static_cast<Connection&>(link);
   note_sending();
-  const std::lock_guard guard(connection.lock);
+  const LockGuard guard(connection.lock);
   if (connection.is_established()) [[likely]]
     return sender_.send(connection, header, pieces, count);
   if (connection.is(ConnectionState::failed)) return SendStatus::peer_failed;
@@ -123,13 +124,13 @@ SendStatus ReliableTransport::send(Link& link, const MessageHeader& header, cons
 
 uint32_t ReliableTransport::payload_mark(Link& link) noexcept {
   auto& connection = static_cast<Connection&>(link);
-  const std::lock_guard guard(connection.lock);
+  const LockGuard guard(connection.lock);
   return connection.send.next_sequence();
 }
 
 bool ReliableTransport::payloads_released(Link& link, uint32_t mark) noexcept {
   auto& connection = static_cast<Connection&>(link);
-  const std::lock_guard guard(connection.lock);
+  const LockGuard guard(connection.lock);
   return connection.send.has_arrived_before(mark);
 }
 
@@ -254,7 +255,7 @@ bool ReliableTransport::open_sealed(Connection& connection, InboundFrame& frame,
 void ReliableTransport::take_unnumbered(Connection& connection, const InboundFrame& frame,
                                         const FrameHeader& header, uint64_t now_ns) noexcept {
   {
-    const std::lock_guard guard(connection.lock);
+    const LockGuard guard(connection.lock);
     if (!received_.take(connection, frame, header, now_ns)) {
       counters_.malformed.increment();
       return;
@@ -289,7 +290,7 @@ bool ReliableTransport::acknowledge_everything() noexcept {
   const uint64_t now_ns = settings_.clock();
   bool delivered = true;
   timers_.for_each([&](Connection& connection) {
-    const std::lock_guard guard(connection.lock);
+    const LockGuard guard(connection.lock);
     if (!connection.is_established()) return;
     transmitter_.acknowledge_if_pending(connection, now_ns);
     delivered &= connection.send.empty();
@@ -309,6 +310,21 @@ void ReliableTransport::check_peers(MessageSink& sink, Link* const* watch,
   received_.catch_up_all();
   batch_.begin(sink);
   watch_.check(watch, count, settings_.clock());
+}
+
+void ReliableTransport::write_state(StateWriter& out) const noexcept {
+  static constexpr const char* states[] = {"idle", "opening", "established", "failed"};
+  table_.for_each_unlocked([&](const Connection& connection) LINTEL_UNCHECKED_LOCKS {
+    const SendWindow& send = connection.send;
+    out.line(
+        "    %08x/%u %s: %u frames queued, %u not sent yet, %" PRIu64 " of %" PRIu64
+        " bytes of the window in flight; next frame to send %u, expected %u%s; frames of %u bytes",
+        connection.peer.nid, connection.peer.pid,
+        states[static_cast<unsigned>(connection.state.load())], send.queued_frames(),
+        send.unsent_frames(), send.in_flight_bytes(), send.window_bytes(), send.next_sequence(),
+        connection.receive.expected(), connection.receive.has_early() ? ", early ones kept" : "",
+        connection.frame_bytes);
+  });
 }
 
 NetworkCounters ReliableTransport::network_counters() const noexcept {

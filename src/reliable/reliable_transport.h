@@ -40,14 +40,16 @@ class ReliableTransport final : public Transport {
   [[nodiscard]] bool payloads_released(Link& link, uint32_t mark) noexcept override;
   [[nodiscard]] SendStatus send(Link& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override;
-  unsigned poll(MessageSink& sink, unsigned budget) noexcept override;
+  unsigned poll(MessageSink& sink, unsigned budget) noexcept override LINTEL_REQUIRES(polling);
   void set_doorbell(Doorbell& doorbell) noexcept override { quiet_.watch(doorbell); }
   [[nodiscard]] bool arm(bool blocked_senders) noexcept override;
   void disarm() noexcept override { quiet_.disarm(); }
   [[nodiscard]] int64_t sleep_limit_ns() noexcept override { return quiet_.sleep_limit_ns(); }
   [[nodiscard]] bool all_delivered() noexcept override;
-  void check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept override;
+  void check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept override
+      LINTEL_REQUIRES(polling);
   [[nodiscard]] NetworkCounters network_counters() const noexcept override;
+  void write_state(StateWriter& out) const noexcept override;
   [[nodiscard]] std::vector<Statistic> statistics() const override;
   // With what protects frames.
   [[nodiscard]] std::string device() const override {
@@ -62,12 +64,12 @@ class ReliableTransport final : public Transport {
   ReliableContext context() noexcept { return {*link_, settings_, counters_}; }
   bool open_pools();
   bool acknowledge_everything() noexcept;
-  void take(InboundFrame& frame, uint64_t now_ns) noexcept;
+  void take(InboundFrame& frame, uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
   Connection* connection_of(InboundFrame& frame, const FrameHeader& header,
                             uint64_t now_ns) noexcept;
   bool open_sealed(Connection& connection, InboundFrame& frame, const FrameHeader& header) noexcept;
   void take_unnumbered(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
-                       uint64_t now_ns) noexcept;
+                       uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
 
   std::unique_ptr<PacketLink> link_;
   const ReliableSettings settings_;

@@ -101,16 +101,15 @@ SendStatus Sender::send(Connection& connection, const MessageHeader& header, con
                                                        const MessageHeader& header,
                                                        const Piece* pieces, unsigned count,
                                                        uint32_t length) noexcept {
-  const SendWindow& window = connection.send;
-  if (window.queued_frames() >= looked_at_again_frames) {
+  if (connection.send.queued_frames() >= looked_at_again_frames) {
     received_.catch_up(connection);
     // A peer that does not acknowledge gets no more of the memory than is left for the others.
-    if (!window.empty() && window.queued_bytes() > sent_.free_bytes())
+    if (!connection.send.empty() && connection.send.queued_bytes() > sent_.free_bytes())
       return SendStatus::queue_full;
   }
-  if (!window.empty() &&
-      (window.queued_frames() >= most_queued_frames ||
-       window.queued_bytes() + length > window.window_bytes() + queue_beyond_window_bytes))
+  if (!connection.send.empty() && (connection.send.queued_frames() >= most_queued_frames ||
+                                   connection.send.queued_bytes() + length >
+                                       connection.send.window_bytes() + queue_beyond_window_bytes))
     return SendStatus::queue_full;
   const SendStatus status = append(connection, header, pieces, count, length);
   // With nothing of this peer under way, only other peers' acknowledgements make room: look again.

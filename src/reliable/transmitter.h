@@ -1,5 +1,5 @@
 // Passes frames of a connection to the link, each with the current acknowledgement. Message path,
-// any thread; the lock of the connection is held.
+// any thread.
 #pragma once
 
 #include <atomic>
@@ -21,44 +21,54 @@ class Transmitter {
   // Set-up path. False: no address space.
   [[nodiscard]] bool open() noexcept { return long_bursts_.open(most_long_bursts); }
   // Sends what the windows allow.
-  void transmit(Connection& connection, uint64_t now_ns) noexcept;
+  void transmit(Connection& connection, uint64_t now_ns) noexcept LINTEL_REQUIRES(connection.lock);
   // One frame that may be lost; its message is in it.
-  void send_datagram(Connection& connection, FrameBuffer& frame, uint64_t now_ns) noexcept;
+  void send_datagram(Connection& connection, FrameBuffer& frame, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(connection.lock);
   // An acknowledgement by itself; later, if the link is full.
-  void acknowledge(Connection& connection, uint64_t now_ns) noexcept;
-  void acknowledge_if_pending(Connection& connection, uint64_t now_ns) noexcept {
+  void acknowledge(Connection& connection, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(connection.lock);
+  void acknowledge_if_pending(Connection& connection, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(connection.lock) {
     if (connection.pending.bytes() != 0 && !connection.pending.is_put_off(now_ns))
       acknowledge(connection, now_ns);
   }
-  void probe(Connection& connection, uint64_t now_ns) noexcept {
+  void probe(Connection& connection, uint64_t now_ns) noexcept LINTEL_REQUIRES(connection.lock) {
     probe(connection, connection.send.probe_number(), now_ns);
   }
   // A short probe and one of that length, to measure the path.
-  void probe_path(Connection& connection, uint32_t bytes, uint64_t now_ns) noexcept;
-  void say_goodbye(Connection& connection, uint64_t now_ns) noexcept {
+  void probe_path(Connection& connection, uint32_t bytes, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(connection.lock);
+  void say_goodbye(Connection& connection, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(connection.lock) {
     static_cast<void>(
         send_control(connection, FrameType::goodbye, connection.probe_of_peer, nullptr, 0, now_ns));
   }
 
  private:
   static FrameHeader header_of(const Connection& connection, FrameType type,
-                               uint64_t now_ns) noexcept;
+                               uint64_t now_ns) noexcept LINTEL_REQUIRES(connection.lock);
   static constexpr unsigned most_pieces = 3;
   // 0: it could not be sealed, and must not be sent.
   static unsigned finish(Connection& connection, FrameBuffer& frame, FrameHeader& header,
-                         Piece (&pieces)[most_pieces]) noexcept;
+                         Piece (&pieces)[most_pieces]) noexcept LINTEL_REQUIRES(connection.lock);
   static unsigned finish_sealed(Connection& connection, FrameBuffer& frame,
-                                const FrameHeader& header, Piece (&pieces)[most_pieces]) noexcept;
+                                const FrameHeader& header, Piece (&pieces)[most_pieces]) noexcept
+      LINTEL_REQUIRES(connection.lock);
   [[nodiscard]] static bool seal(const Connection& connection, FrameBuffer& frame,
-                                 const FrameHeader& header) noexcept;
+                                 const FrameHeader& header) noexcept
+      LINTEL_REQUIRES(connection.lock);
   static uint64_t seal(const Connection& connection, const FrameHeader& header,
-                       const UnsealedFrame& frame) noexcept;
-  static void check_again(const Connection& connection, FrameBuffer& frame) noexcept;
+                       const UnsealedFrame& frame) noexcept LINTEL_REQUIRES(connection.lock);
+  static void check_again(const Connection& connection, FrameBuffer& frame) noexcept
+      LINTEL_REQUIRES(connection.lock);
   static void keep_seals(FrameBuffer* const* frames, unsigned count) noexcept;
-  void fail_soon(Connection& connection, uint64_t now_ns) noexcept;
-  void probe(Connection& connection, uint32_t number, uint64_t now_ns) noexcept;
+  void fail_soon(Connection& connection, uint64_t now_ns) noexcept LINTEL_REQUIRES(connection.lock);
+  void probe(Connection& connection, uint32_t number, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(connection.lock);
   bool send_control(const Connection& connection, FrameType type, uint32_t number,
-                    const uint64_t* body, size_t words, uint64_t now_ns) noexcept;
+                    const uint64_t* body, size_t words, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(connection.lock);
   // What goes to the link at once. Those of more frames than this are too large for the stack of a
   // caller.
   static constexpr unsigned burst_on_stack = 8;
@@ -73,12 +83,17 @@ class Transmitter {
   };
   static constexpr uint32_t most_long_bursts = 64;  // threads that send one at a time; others wait
   template <unsigned most>
-  void transmit_frames(Connection& connection, Burst<most>& burst, uint64_t now_ns) noexcept;
-  [[gnu::noinline]] void transmit_many(Connection& connection, uint64_t now_ns) noexcept;
-  [[gnu::noinline]] void transmit_one_by_one(Connection& connection, uint64_t now_ns) noexcept;
+  void transmit_frames(Connection& connection, Burst<most>& burst, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(connection.lock);
+  [[gnu::noinline]] void transmit_many(Connection& connection, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(connection.lock);
+  [[gnu::noinline]] void transmit_one_by_one(Connection& connection, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(connection.lock);
   // Nothing more can go now. `pause_ns`: until it is tried again, or a little longer.
-  void wait_to_send(Connection& connection, uint64_t now_ns, uint64_t pause_ns) noexcept;
-  bool send_in_parts(Connection& connection, FrameBuffer& frame, uint64_t now_ns) noexcept;
+  void wait_to_send(Connection& connection, uint64_t now_ns, uint64_t pause_ns) noexcept
+      LINTEL_REQUIRES(connection.lock);
+  bool send_in_parts(Connection& connection, FrameBuffer& frame, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(connection.lock);
 
   const ReliableContext context_;
   FramePool& sent_;

@@ -1,6 +1,5 @@
 // Accepts peers that connect: finds the lanes that they claimed in this process's segment and
-// checks their identity. Takes back the lanes that they return. Connection path, within poll(); the
-// poll token held.
+// checks their identity. Takes back the lanes that they return. Connection path, within poll().
 #pragma once
 
 #include <cstdint>
@@ -25,14 +24,14 @@ class ClaimAcceptor {
   }
   // Some claims could not be looked into for want of resources: look again later.
   [[nodiscard]] bool postponed() const noexcept { return postponed_; }
-  void look(MessageSink& sink) noexcept;
+  void look(MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
 
   [[nodiscard]] uint64_t refused() const noexcept { return refused_; }
 
  private:
-  void look_at(MessageSink& sink, uint32_t lane) noexcept;
-  void accept(MessageSink& sink, uint32_t lane) noexcept;
-  void take_back(MessageSink& sink, uint32_t lane) noexcept;
+  void look_at(MessageSink& sink, uint32_t lane) noexcept LINTEL_REQUIRES(polling);
+  void accept(MessageSink& sink, uint32_t lane) noexcept LINTEL_REQUIRES(polling);
+  void take_back(MessageSink& sink, uint32_t lane) noexcept LINTEL_REQUIRES(polling);
 
   const Segment& segment_;
   ShmLinks& links_;

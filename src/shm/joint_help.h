@@ -1,5 +1,5 @@
 // Helps a peer that copies from or to memory of this process (joint_copy.h). Message path of large
-// payloads; the poll token held.
+// payloads.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,11 @@ class JointHelp {
     return own_.header().help_wanted.load(std::memory_order_relaxed) != seen_;
   }
   // Returns the number of chunks: as long as there are any, it is too early to sleep.
-  unsigned help(MessageSink& sink) noexcept;
+  unsigned help(MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
 
  private:
-  bool copy(MessageSink& sink, ShmLink& link, const JointChunk& chunk, bool to_owner) noexcept;
+  bool copy(MessageSink& sink, ShmLink& link, const JointChunk& chunk, bool to_owner) noexcept
+      LINTEL_REQUIRES(polling);
 
   const Segment& own_;
   const ReceiveLanes& lanes_;

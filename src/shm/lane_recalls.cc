@@ -35,8 +35,10 @@ void LaneRecalls::end_batch() noexcept {
 }
 
 uint32_t LaneRecalls::not_returned() const noexcept {
-  return static_cast<uint32_t>(std::count_if(
-      batch_.begin(), batch_.end(), [this](uint32_t lane) { return lanes_.is_recalled(lane); }));
+  return static_cast<uint32_t>(std::count_if(batch_.begin(), batch_.end(), [this](uint32_t lane) {
+    polling.assert_held();
+    return lanes_.is_recalled(lane);
+  }));
 }
 
 void LaneRecalls::recall_least_recent(uint32_t most) noexcept {

@@ -1,5 +1,5 @@
 // Recalls lanes of this process's segment when peers find none free: those that carried no message
-// for longest, a batch at a time. Connection path, within poll(); the poll token held.
+// for longest, a batch at a time. Connection path, within poll().
 //
 // A peer returns a lane when it polls next. Peers that are stopped, or call nothing, do not. So
 // after some milliseconds a batch counts as answered, and a batch of which most were not returned
@@ -11,6 +11,7 @@
 
 #include "shm/receive_lanes.h"
 #include "shm/segment.h"
+#include "transport/polling.h"
 
 namespace lintel {
 
@@ -21,7 +22,7 @@ class LaneRecalls {
   LaneRecalls(const Segment& segment, ReceiveLanes& lanes);
 
   // After a look at claims and returns, and while is_pending().
-  void look(uint64_t now_ns) noexcept;
+  void look(uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
   // A batch has not been answered: look again after patience_ns.
   [[nodiscard]] bool is_pending() const noexcept { return !batch_.empty(); }
   [[nodiscard]] uint64_t count() const noexcept { return count_; }
@@ -30,10 +31,10 @@ class LaneRecalls {
   static constexpr uint32_t smallest_batch = 2;
   static constexpr uint32_t lanes_per_batch = 16;  // one of so many
 
-  void end_batch() noexcept;
-  void recall_least_recent(uint32_t most) noexcept;
-  bool recall(uint32_t lane) noexcept;
-  [[nodiscard]] uint32_t not_returned() const noexcept;
+  void end_batch() noexcept LINTEL_REQUIRES(polling);
+  void recall_least_recent(uint32_t most) noexcept LINTEL_REQUIRES(polling);
+  bool recall(uint32_t lane) noexcept LINTEL_REQUIRES(polling);
+  [[nodiscard]] uint32_t not_returned() const noexcept LINTEL_REQUIRES(polling);
   [[nodiscard]] uint32_t usual_size() const noexcept;
 
   const Segment& segment_;

@@ -14,6 +14,7 @@ void LaneReturns::look(MessageSink& sink) noexcept {
         !link->segment->is_recalled(lane, own_.nonce()))
       continue;
     const auto give_back = [](Link& base, void* links) {
+      polling.assert_held();
       static_cast<ShmLinks*>(links)->return_lane(static_cast<ShmLink&>(base));
     };
     if (!sink.exclude_senders(*link, give_back, &links_)) postponed_ = true;

@@ -1,5 +1,4 @@
-// Returns lanes in segments of peers which their owners recall. Connection path, within poll(); the
-// poll token held.
+// Returns lanes in segments of peers which their owners recall. Connection path, within poll().
 #pragma once
 
 #include "shm/shm_links.h"
@@ -12,7 +11,7 @@ class LaneReturns {
   LaneReturns(const Segment& own, ShmLinks& links) noexcept : own_(own), links_(links) {}
 
   // Cheap unless a peer has recalled a lane since the last look.
-  void look(MessageSink& sink) noexcept;
+  void look(MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
   // Some could not be returned yet: look again later.
   [[nodiscard]] bool postponed() const noexcept { return postponed_; }
 

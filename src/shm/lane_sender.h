@@ -63,13 +63,16 @@ class LaneSender {
     lane_.store(claim.lane, std::memory_order_relaxed);
     return true;
   }
-  // No thread sends meanwhile; the poll token held.
-  void detach() noexcept {
+  // No thread sends meanwhile.
+  void detach() noexcept LINTEL_REQUIRES(polling) {
     producer_.detach();
     blocked_.store(false, std::memory_order_relaxed);
     lane_.store(no_lane, std::memory_order_relaxed);
   }
   [[nodiscard]] bool attached() const noexcept { return producer_.attached(); }
+  // For debuggers.
+  [[nodiscard]] uint32_t cells() const noexcept { return producer_.cells(); }
+  [[nodiscard]] uint32_t cells_in_flight() const noexcept { return producer_.cells_in_flight(); }
   // Number of the lane in the peer's segment, or no_lane. Any thread.
   [[nodiscard]] uint32_t lane() const noexcept { return lane_.load(std::memory_order_relaxed); }
 

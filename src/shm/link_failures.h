@@ -1,5 +1,5 @@
 // The end of a link: takes the last messages of a peer that is gone, reports the failure, releases
-// what the link had. Connection path; the poll token held.
+// what the link had. Connection path.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class LinkFailures {
       : links_(links), lanes_(lanes), offers_(offers) {}
 
   // Once for each link; does nothing the next time.
-  void fail(MessageSink& sink, ShmLink& link, Cause cause) noexcept;
+  void fail(MessageSink& sink, ShmLink& link, Cause cause) noexcept LINTEL_REQUIRES(polling);
   [[nodiscard]] uint64_t count() const noexcept { return count_; }
 
  private:

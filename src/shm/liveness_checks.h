@@ -1,5 +1,5 @@
 // Checks for peers that have finished or died, and for lanes without an owner. Connection path; a
-// bounded number of system calls at a time. The poll token held.
+// bounded number of system calls at a time.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +18,22 @@ class LivenessChecks {
       : segment_(segment), links_(links), lanes_(lanes), failures_(failures) {}
 
   // `watch`: links on which a thread waits. Of all others a few in turn.
-  void check(MessageSink& sink, Link* const* watch, unsigned count) noexcept;
+  void check(MessageSink& sink, Link* const* watch, unsigned count) noexcept
+      LINTEL_REQUIRES(polling);
   // After peers connected: asks for a few others each. So those that died without a word hold no
   // more than a share of what the living ones have, however fast they come and go.
-  void check_after_new(MessageSink& sink) noexcept;
+  void check_after_new(MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
 
  private:
   // System calls per check for links, and for lanes, on which no thread waits.
   static constexpr unsigned unwatched_checks = 4;
   static constexpr unsigned checks_per_new_link = 4;
 
-  void check_link(MessageSink& sink, ShmLink& link) noexcept;
-  void check_finished(MessageSink& sink) noexcept;
-  void check_in_turn(MessageSink& sink, unsigned most) noexcept;
-  void reclaim_lanes() noexcept;
-  bool reclaim_lane(uint32_t lane) noexcept;
+  void check_link(MessageSink& sink, ShmLink& link) noexcept LINTEL_REQUIRES(polling);
+  void check_finished(MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
+  void check_in_turn(MessageSink& sink, unsigned most) noexcept LINTEL_REQUIRES(polling);
+  void reclaim_lanes() noexcept LINTEL_REQUIRES(polling);
+  bool reclaim_lane(uint32_t lane) noexcept LINTEL_REQUIRES(polling);
 
   const Segment& segment_;
   ShmLinks& links_;

@@ -10,11 +10,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "shm/segment_directory.h"
+#include "util/lock.h"
 #include "util/new_descriptor.h"
 #include "util/random.h"
 #include "util/uninterrupted.h"
@@ -166,8 +166,8 @@ class NodeSecret {
 };
 
 struct Shared {
-  std::mutex mutex;
-  std::weak_ptr<NodeSecret> secret;
+  Mutex mutex;
+  std::weak_ptr<NodeSecret> secret LINTEL_GUARDED_BY(mutex);
 };
 
 void release_at_exit();
@@ -185,12 +185,12 @@ Shared& shared() {
   return *instance;
 }
 
-void lock_before_fork() { shared().mutex.lock(); }
-void unlock_after_fork() { shared().mutex.unlock(); }
+void lock_before_fork() LINTEL_UNCHECKED_LOCKS { shared().mutex.lock(); }
+void unlock_after_fork() LINTEL_UNCHECKED_LOCKS { shared().mutex.unlock(); }
 
 void release_at_exit() {
   std::shared_ptr<NodeSecret> secret;
-  const std::lock_guard guard(shared().mutex);
+  const LockGuard guard(shared().mutex);
   secret = shared().secret.lock();
   if (secret != nullptr) secret->release();
 }
@@ -198,7 +198,7 @@ void release_at_exit() {
 }  // namespace
 
 std::shared_ptr<const std::string> share_node_secret(std::string& reason) {
-  const std::lock_guard guard(shared().mutex);
+  const LockGuard guard(shared().mutex);
   std::shared_ptr<NodeSecret> secret = shared().secret.lock();
   if (secret == nullptr || !secret->is_of_this_process()) {
     secret = std::make_shared<NodeSecret>();

@@ -1,5 +1,5 @@
 // The memory of a peer process, read and written with process_vm_readv and process_vm_writev.
-// Message path of large payloads: one system call per slice, no allocation. The poll token held.
+// Message path of large payloads: one system call per slice, no allocation.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 // The lanes of this process's segment, as their consumer. Lanes with recent traffic are hot and
 // checked in every poll; of the others a few in turn. So the cost of a poll does not grow with the
-// number of peers. Message path; the poll token held.
+// number of peers. Message path.
 #pragma once
 
 #include <cstdint>
@@ -39,27 +39,31 @@ class ReceiveLanes {
   }
 
   // Connection path. Before a lane is activated or refused for the first time. False: no memory.
-  [[nodiscard]] bool prepare(uint32_t lane) noexcept;
+  [[nodiscard]] bool prepare(uint32_t lane) noexcept LINTEL_REQUIRES(polling);
   // From here on the lane is read for `link`, or not read, or free: the process that claimed it
   // writes to it no more.
-  void activate(uint32_t lane, ShmLink& link) noexcept;
-  void refuse(uint32_t lane) noexcept;
-  void free(uint32_t lane) noexcept;
+  void activate(uint32_t lane, ShmLink& link) noexcept LINTEL_REQUIRES(polling);
+  void refuse(uint32_t lane) noexcept LINTEL_REQUIRES(polling);
+  void free(uint32_t lane) noexcept LINTEL_REQUIRES(polling);
   // The peer has been asked to return an active lane.
-  void note_recalled(uint32_t lane) noexcept { lanes_[lane]->recalled = true; }
-  [[nodiscard]] bool is_recalled(uint32_t lane) const noexcept { return lanes_[lane]->recalled; }
+  void note_recalled(uint32_t lane) noexcept LINTEL_REQUIRES(polling) {
+    lanes_[lane]->recalled = true;
+  }
+  [[nodiscard]] bool is_recalled(uint32_t lane) const noexcept LINTEL_REQUIRES(polling) {
+    return lanes_[lane]->recalled;
+  }
   // Numbers of the active lanes, in no order, and the poll in which a lane last had messages.
   [[nodiscard]] std::span<const uint32_t> active() const noexcept { return active_; }
   [[nodiscard]] uint64_t last_message_poll(uint32_t lane) const noexcept {
     return lanes_[lane]->last_message_poll;
   }
   // Hands up what is in an active lane, not what a living peer goes on writing.
-  void drain(MessageSink& sink, uint32_t lane) noexcept;
+  void drain(MessageSink& sink, uint32_t lane) noexcept LINTEL_REQUIRES(polling);
 
   // Hands up at most about `budget` messages; returns their number.
-  unsigned poll(MessageSink& sink, unsigned budget) noexcept;
+  unsigned poll(MessageSink& sink, unsigned budget) noexcept LINTEL_REQUIRES(polling);
   // Before sleeping: false if there are messages. Producers learn how much room they have.
-  [[nodiscard]] bool arm() noexcept;
+  [[nodiscard]] bool arm() noexcept LINTEL_REQUIRES(polling);
 
   // Messages that no sane peer sends.
   [[nodiscard]] uint64_t malformed() const noexcept { return malformed_; }
@@ -79,15 +83,16 @@ class ReceiveLanes {
   static constexpr uint64_t polls_until_cold = 2048;
   static constexpr uint64_t polls_between_rests = 8;
 
-  unsigned poll_hot(MessageSink& sink, unsigned budget) noexcept;
-  unsigned poll_cold(MessageSink& sink, unsigned budget) noexcept;
-  void rest_hot() noexcept;
-  unsigned take_burst(MessageSink& sink, Lane& lane, unsigned budget) noexcept;
+  unsigned poll_hot(MessageSink& sink, unsigned budget) noexcept LINTEL_REQUIRES(polling);
+  unsigned poll_cold(MessageSink& sink, unsigned budget) noexcept LINTEL_REQUIRES(polling);
+  void rest_hot() noexcept LINTEL_REQUIRES(polling);
+  unsigned take_burst(MessageSink& sink, Lane& lane, unsigned budget) noexcept
+      LINTEL_REQUIRES(polling);
   void make_hot(Lane& lane) noexcept;
   void make_cold(Lane& lane) noexcept;
   void wake_sleeping_producer(Lane& lane) noexcept;
   void report_malformed(MessageSink& sink, Lane& lane) noexcept;
-  void deactivate(uint32_t lane) noexcept;
+  void deactivate(uint32_t lane) noexcept LINTEL_REQUIRES(polling);
 
   const Segment& segment_;
   const Malformed on_malformed_;

@@ -32,9 +32,10 @@ struct ShmLink final : Link {
   bool announced = false;           // on_new_link was called
   bool failure_reported = false;
 
-  // Poll token held. By this process alone.
+  // By this process alone.
   [[nodiscard]] RemoteResult copy(CopyDirection direction, const Piece* local, unsigned local_count,
-                                  const RemoteMemory* remote, unsigned remote_count) noexcept {
+                                  const RemoteMemory* remote, unsigned remote_count) noexcept
+      LINTEL_REQUIRES(polling) {
     if (failed.load(std::memory_order_relaxed)) return {RemoteStatus::peer_failed, 0};
     const bool was_reached = memory.reached();
     RemoteResult result = memory.copy(direction, local, local_count, remote, remote_count);

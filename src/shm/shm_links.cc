@@ -7,6 +7,7 @@
 #include "transport/process_key.h"
 #include "util/assert.h"
 #include "util/clock.h"
+#include "util/lock.h"
 #include "util/text.h"
 #include "util/without_cancellation.h"
 
@@ -80,7 +81,7 @@ PeerSegment::ClaimStatus ShmLinks::claim_lane(ShmLink& link, std::string& reason
 ShmLink* ShmLinks::connect(ProcessId peer, std::string& reason) {
   // Hosts that share /dev/shm, as network namespaces of one machine do, are nodes of their own.
   if (peer.nid != own_.id().nid) return explained(nullptr, reason, "it is on another node");
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   if (ShmLink* const known = find(peer)) return known;
   std::unique_ptr<PeerSegment> segment;
   if (PeerSegment::open(peer, job_hash_, segment, reason) != PeerSegment::Status::opened)
@@ -148,7 +149,7 @@ ShmLinks::Acceptance ShmLinks::look_up(ProcessId peer, uint64_t nonce) {
   const auto refused = [](const char* reason) {
     return Acceptance{Acceptance::Status::refused, nullptr, nullptr, reason};
   };
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   ShmLink* const known = find(peer);
   if (known != nullptr && known->nonce == nonce) {
     if (known->receive_lane != no_lane) return refused("it is connected already");
@@ -179,7 +180,7 @@ void ShmLinks::release(ShmLink& link) noexcept {
   link.sender.detach();
   link.memory = PeerMemory();
   link.segment.reset();
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   if (turn_ == &link) turn_ = link.next;
   if (link.next != nullptr) link.next->previous = link.previous;
   if (link.previous != nullptr)

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -17,6 +16,8 @@
 
 #include "shm/segment.h"
 #include "shm/shm_link.h"
+#include "transport/polling.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -50,22 +51,22 @@ class ShmLinks {
 
   // Before a message to a peer for which there is no lane: claims one. `sent`: it has one.
   [[nodiscard]] SendStatus attach(ShmLink& link) noexcept;
-  // Returns the lane of the link, which the peer recalls. No thread sends; poll token held.
-  void return_lane(ShmLink& link) noexcept;
+  // Returns the lane of the link, which the peer recalls. No thread sends.
+  void return_lane(ShmLink& link) noexcept LINTEL_REQUIRES(polling);
   // Messages wait for a lane. Any thread.
   [[nodiscard]] bool any_waits() const noexcept {
     return waiting_.load(std::memory_order_relaxed) != 0;
   }
-  // Gives back what a link has that failed. No thread sends by it any more. Poll token held.
-  void release(ShmLink& link) noexcept;
+  // Gives back what a link has that failed. No thread sends by it any more.
+  void release(ShmLink& link) noexcept LINTEL_REQUIRES(polling);
 
-  // Poll token held, for all of these. Links that were not released, the newest one first.
+  // Links that were not released, the newest one first.
   [[nodiscard]] ShmLink* first() const noexcept { return listed_.load(std::memory_order_acquire); }
   // One after the other, whatever is released meanwhile. nullptr at the end; then begin again.
-  void begin_turn() noexcept {
+  void begin_turn() noexcept LINTEL_REQUIRES(polling) {
     if (turn_ == nullptr) turn_ = first();
   }
-  [[nodiscard]] ShmLink* next_in_turn() noexcept {
+  [[nodiscard]] ShmLink* next_in_turn() noexcept LINTEL_REQUIRES(polling) {
     return turn_ == nullptr ? nullptr : std::exchange(turn_, turn_->next);
   }
   // Links that were made so far, modulo 2^32.
@@ -77,11 +78,11 @@ class ShmLinks {
     ShmLink* current = nullptr;
     ShmLink* unused = nullptr;  // a chain through next
   };
-  // mutex_ held, for all of these.
-  ShmLink* find(ProcessId peer) const noexcept;  // never one that failed
-  ShmLink& make(ProcessId peer, uint64_t nonce, std::unique_ptr<PeerSegment> segment);
-  ShmLink* add(ShmLink& link) noexcept;
-  void give_back(ShmLink& link) noexcept;
+  ShmLink* find(ProcessId peer) const noexcept LINTEL_REQUIRES(mutex_);  // never one that failed
+  ShmLink& make(ProcessId peer, uint64_t nonce, std::unique_ptr<PeerSegment> segment)
+      LINTEL_REQUIRES(mutex_);
+  ShmLink* add(ShmLink& link) noexcept LINTEL_REQUIRES(mutex_);
+  void give_back(ShmLink& link) noexcept LINTEL_REQUIRES(mutex_);
   Acceptance look_up(ProcessId peer, uint64_t nonce);
   PeerSegment::ClaimStatus claim_lane(ShmLink& link, std::string& reason) const;
   void set_waiting(ShmLink& link, bool waits) noexcept;
@@ -89,12 +90,12 @@ class ShmLinks {
   const Segment& own_;
   const uint32_t job_hash_;
   const bool reach_memory_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<ShmLink>> owned_;
-  std::unordered_map<uint64_t, Place> places_;  // by address
+  Mutex mutex_;
+  std::vector<std::unique_ptr<ShmLink>> owned_ LINTEL_GUARDED_BY(mutex_);
+  std::unordered_map<uint64_t, Place> places_ LINTEL_GUARDED_BY(mutex_);  // by address
   std::atomic<ShmLink*> listed_{nullptr};
   std::atomic<uint32_t> made_{0};
-  ShmLink* turn_ = nullptr;           // poll token
+  ShmLink* turn_ LINTEL_GUARDED_BY(polling) = nullptr;
   std::atomic<uint32_t> waiting_{0};  // links
 };
 

@@ -31,6 +31,7 @@ ShmTransport::ShmTransport(std::unique_ptr<Segment> segment, const ShmSettings& 
       links_(*segment_, job_hash_of(settings.job_key), settings.cma),
       lanes_(*segment_,
              [this](MessageSink& sink, ShmLink& link) {
+               polling.assert_held();
                failures_.fail(sink, link, LinkFailures::Cause::misbehaved);
              }),
       offers_(segment_->header()),
@@ -105,6 +106,16 @@ void ShmTransport::check_peers(MessageSink& sink, Link* const* watch, unsigned c
 }
 
 std::string ShmTransport::device() const { return segment_root(); }
+
+void ShmTransport::write_state(StateWriter& out) const noexcept {
+  for (const ShmLink* link = links_.first(); link != nullptr; link = link->next)
+    out.line(
+        "    %08x/%u%s: sends by lane %d of its segment, %u of %u cells not released; receives by "
+        "lane %d",
+        link->peer.nid, link->peer.pid, link->failed.load() ? " (failed)" : "",
+        static_cast<int>(link->sender.lane()), link->sender.cells_in_flight(), link->sender.cells(),
+        static_cast<int>(link->receive_lane));
+}
 
 std::string ShmTransport::describe() const {
   const SegmentGeometry& geometry = segment_->geometry();

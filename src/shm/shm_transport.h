@@ -52,7 +52,7 @@ class ShmTransport final : public Transport {
                                        std::unique_ptr<ShmTransport>& result, std::string& reason);
 
   [[nodiscard]] ProcessId id() const noexcept { return segment_->id(); }
-  // Poll token held.
+  // The poller.
   [[nodiscard]] ShmCounters counters() const noexcept {
     return {offers_.helped_chunks(), claims_.refused(), lanes_.malformed(), failures_.count(),
             recalls_.count()};
@@ -68,20 +68,21 @@ class ShmTransport final : public Transport {
                                 unsigned count) noexcept override;
   [[nodiscard]] RemoteResult remote_access(Link& link, bool write, const Piece* local,
                                            unsigned local_count, const RemoteMemory* remote,
-                                           unsigned remote_count,
-                                           uint32_t token) noexcept override {
+                                           unsigned remote_count, uint32_t token) noexcept override
+      LINTEL_REQUIRES(polling) {
     return offers_.copy(static_cast<ShmLink&>(link),
                         write ? CopyDirection::to_peer : CopyDirection::to_here, local, local_count,
                         remote, remote_count, token);
   }
-  unsigned poll(MessageSink& sink, unsigned budget) noexcept override;
+  unsigned poll(MessageSink& sink, unsigned budget) noexcept override LINTEL_REQUIRES(polling);
   [[nodiscard]] Doorbell* doorbell() noexcept override { return &segment_->header().doorbell; }
-  [[nodiscard]] bool arm(bool blocked_senders) noexcept override;
+  [[nodiscard]] bool arm(bool blocked_senders) noexcept override LINTEL_REQUIRES(polling);
   void disarm() noexcept override { room_.disarm(); }
   [[nodiscard]] bool all_delivered() noexcept override { return offers_.pending() == nullptr; }
   [[nodiscard]] int64_t sleep_limit_ns() noexcept override;
   void wake_progress(Link& link) noexcept override;
-  void check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept override;
+  void check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept override
+      LINTEL_REQUIRES(polling);
   [[nodiscard]] std::vector<Statistic> statistics() const override {
     const ShmCounters now = counters();
     return {{"helped chunks", now.helped_chunks},
@@ -90,12 +91,13 @@ class ShmTransport final : public Transport {
             {"links failed", now.peers_failed},
             {"lanes recalled", now.lanes_recalled}};
   }
+  void write_state(StateWriter& out) const noexcept override;
   [[nodiscard]] std::string device() const override;
   [[nodiscard]] std::string describe() const override;
 
  private:
   ShmTransport(std::unique_ptr<Segment> segment, const ShmSettings& settings);
-  void look_at_lanes(MessageSink& sink) noexcept;
+  void look_at_lanes(MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
 
   std::unique_ptr<Segment> segment_;
   Capabilities capabilities_;

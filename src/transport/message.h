@@ -35,6 +35,15 @@ enum class MessageKind : uint8_t {
 };
 inline constexpr unsigned message_kinds = 12;
 
+// For texts. Of a kind that came from elsewhere, too.
+[[nodiscard]] constexpr const char* kind_name(MessageKind kind) noexcept {
+  constexpr const char* names[message_kinds] = {
+      "message", "put",       "get",   "atomic",       "fetch_atomic", "swap",
+      "ack",     "ack_batch", "reply", "data_request", "data",         "connection"};
+  const auto index = static_cast<unsigned>(kind);
+  return names[index < message_kinds ? index : 0];
+}
+
 // Bits of MessageHeader::flags.
 inline constexpr uint8_t flag_interface_mask = 0x03;  // logical interface: see interface_slot()
 inline constexpr uint8_t flag_remote_memory = 0x04;   // payload is RemoteMemory[], not data

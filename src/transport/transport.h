@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "transport/message.h"
+#include "transport/polling.h"
 #include "util/doorbell.h"
+#include "util/state_writer.h"
 
 namespace lintel {
 
@@ -109,24 +111,28 @@ struct InboundMessage {
 class MessageSink {
  public:
   // A peer made contact: the link is usable for answers. Return value becomes link.context.
-  virtual void* on_new_link(Link& link) noexcept = 0;
+  virtual void* on_new_link(Link& link) noexcept LINTEL_REQUIRES(polling) = 0;
   // Messages of one peer in the order sent. Those of kind data without flag_last may come before
   // earlier ones.
-  virtual void on_messages(Link& link, const InboundMessage* messages, unsigned count) noexcept = 0;
+  virtual void on_messages(Link& link, const InboundMessage* messages, unsigned count) noexcept
+      LINTEL_REQUIRES(polling) = 0;
   // The peer is gone; remote accesses under way have been ended before. A later incarnation is
   // announced by on_new_link(), or found by connect(), and may get this Link again.
-  virtual void on_peer_failed(Link& link) noexcept = 0;
+  virtual void on_peer_failed(Link& link) noexcept LINTEL_REQUIRES(polling) = 0;
   // A remote_access() that was answered with started has ended: `result` has any of the other
   // statuses but busy. The peer's memory is not accessed for it any more, nor is ours.
-  virtual void on_remote_done(Link& link, uint32_t token, RemoteResult result) noexcept = 0;
+  virtual void on_remote_done(Link& link, uint32_t token, RemoteResult result) noexcept
+      LINTEL_REQUIRES(polling) = 0;
   // Whether this process has exposed `memory` (with its key) to that peer, to read or to write, for
   // an operation in flight.
-  virtual bool may_access(Link& link, const RemoteMemory& memory, bool write) noexcept = 0;
+  virtual bool may_access(Link& link, const RemoteMemory& memory, bool write) noexcept
+      LINTEL_REQUIRES(polling) = 0;
   // Calls action(link, argument) while no other thread sends to the peer: under its send lock. A
   // link without a peer has no senders; the lock of the peer directory, under which it would get
   // one, is held then. A sink that one thread uses has neither. False: the link has just got a
   // peer; ask later.
-  virtual bool exclude_senders(Link& link, void (*action)(Link&, void*), void* argument) noexcept {
+  virtual bool exclude_senders(Link& link, void (*action)(Link&, void*), void* argument) noexcept
+      LINTEL_REQUIRES(polling) {
     action(link, argument);
     return true;
   }
@@ -174,9 +180,12 @@ class Transport {
   // Names all payloads sent to this peer so far, for payloads_released(), until
   // MessageSink::on_peer_failed() returns.
   [[nodiscard]] virtual uint32_t payload_mark(Link&) noexcept { return 0; }
-  // Message path; poll token held. True: none of those payloads will be read again. poll() or arm()
+  // Message path; True: none of those payloads will be read again. poll() or arm()
   // update it.
-  [[nodiscard]] virtual bool payloads_released(Link&, uint32_t /*mark*/) noexcept { return true; }
+  [[nodiscard]] virtual bool payloads_released(Link&, uint32_t /*mark*/) noexcept
+      LINTEL_REQUIRES(polling) {
+    return true;
+  }
 
   // Message path; the caller holds the peer's send lock until let_go(). Several messages follow.
   // They may be handed to the network together, in let_go() at the latest.
@@ -197,23 +206,25 @@ class Transport {
   // access takes place.
   virtual void withdraw(Link&, uint32_t /*exposure*/, bool /*peer_may_access*/) noexcept {}
 
-  // Message path; poll token held. Copies from the peer's memory to local pieces, or the other way
+  // Message path; Copies from the peer's memory to local pieces, or the other way
   // (`write`); the totals of both sides agree. Synchronous ones are cut into slices by the core.
   // `token` is for on_remote_done(), which is called from within poll() only.
   [[nodiscard]] virtual RemoteResult remote_access(Link&, bool /*write*/, const Piece* /*local*/,
                                                    unsigned /*local_count*/,
                                                    const RemoteMemory* /*remote*/,
                                                    unsigned /*remote_count*/,
-                                                   uint32_t /*token*/) noexcept {
+                                                   uint32_t /*token*/) noexcept
+      LINTEL_REQUIRES(polling) {
     return {RemoteStatus::unsupported, 0};
   }
 
-  // Message path; poll token held. This process ends its access to that memory of the peer, which
+  // Message path; This process ends its access to that memory of the peer, which
   // was exposed for one operation. Called before the answer to that operation is sent.
-  virtual void forgo(Link&, const RemoteMemory* /*remote*/, unsigned /*count*/) noexcept {}
+  virtual void forgo(Link&, const RemoteMemory* /*remote*/, unsigned /*count*/) noexcept
+      LINTEL_REQUIRES(polling) {}
 
-  // Message path; poll token held. Hands up at most about `budget` messages; returns their number.
-  virtual unsigned poll(MessageSink& sink, unsigned budget) noexcept = 0;
+  // Message path; Hands up at most about `budget` messages; returns their number.
+  virtual unsigned poll(MessageSink& sink, unsigned budget) noexcept LINTEL_REQUIRES(polling) = 0;
 
   // The doorbell in memory that this transport's peers can reach; nullptr if its peers never ring
   // (then the sender wakes the poller through the doorbell of the interface).
@@ -226,23 +237,26 @@ class Transport {
   // heavy_fence()). True: anything that arrives from now on (and, if `blocked_senders`, room that
   // appears for sends refused as queue_full) rings the doorbell. False: there is something to do
   // already; poll instead. disarm() undoes it.
-  [[nodiscard]] virtual bool arm(bool blocked_senders) noexcept = 0;
-  virtual void disarm() noexcept {}
+  [[nodiscard]] virtual bool arm(bool blocked_senders) noexcept LINTEL_REQUIRES(polling) = 0;
+  virtual void disarm() noexcept LINTEL_REQUIRES(polling) {}
   // After arm(): how long the poller may sleep before the transport must be polled for its timers,
   // in nanoseconds. Negative: until the doorbell rings.
   [[nodiscard]] virtual int64_t sleep_limit_ns() noexcept { return -1; }
-  // Path into sleep; poll token held; the peer has not answered all requests. Wakes the progress
+  // Path into sleep; the peer has not answered all requests. Wakes the progress
   // thread of the peer, which polls unless another thread of the peer does. Without
   // capabilities().wakes_progress it does nothing.
-  virtual void wake_progress(Link&) noexcept {}
+  virtual void wake_progress(Link&) noexcept LINTEL_REQUIRES(polling) {}
   // Before closing: everything taken over by send() has reached its peer, as far as one can know.
-  [[nodiscard]] virtual bool all_delivered() noexcept { return true; }
+  [[nodiscard]] virtual bool all_delivered() noexcept LINTEL_REQUIRES(polling) { return true; }
 
   // Every so often, and when woken without messages (may make system calls): looks after peers that
   // died without a word. `watch` lists links with operations outstanding.
-  virtual void check_peers(MessageSink&, Link* const* /*watch*/, unsigned /*count*/) noexcept {}
+  virtual void check_peers(MessageSink&, Link* const* /*watch*/, unsigned /*count*/) noexcept
+      LINTEL_REQUIRES(polling) {}
 
   [[nodiscard]] virtual NetworkCounters network_counters() const noexcept { return {}; }
+  // For debuggers (docs/debugging.md): a line for each link. Takes no lock.
+  virtual void write_state(StateWriter&) const noexcept {}
   // For PTL_STATS.
   [[nodiscard]] virtual std::vector<Statistic> statistics() const { return {}; }
   // What carries its messages, by its name on this node: "eth0", "mlx5_0:1", "/dev/shm".

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <mutex>
 #include <vector>
 
+#include "util/lock.h"
 #include "util/never_destroyed.h"
 
 namespace lintel {
@@ -22,8 +22,8 @@ struct OwnName {
 };
 
 struct Registry {
-  std::mutex mutex;
-  std::vector<OwnName> names;
+  Mutex mutex;
+  std::vector<OwnName> names;  // under the mutex, which an OwnNames holds as long as it lives
 };
 
 void remove_names_at_exit();
@@ -42,8 +42,8 @@ Registry& registry() {
   return instance;
 }
 
-void lock_before_fork() { registry().mutex.lock(); }
-void unlock_after_fork() { registry().mutex.unlock(); }
+void lock_before_fork() LINTEL_UNCHECKED_LOCKS { registry().mutex.lock(); }
+void unlock_after_fork() LINTEL_UNCHECKED_LOCKS { registry().mutex.unlock(); }
 
 void remove_name(const OwnName& name) noexcept {
   unlink(name.path.c_str());
@@ -51,7 +51,7 @@ void remove_name(const OwnName& name) noexcept {
 }
 
 void remove_names_at_exit() {
-  const std::lock_guard guard(registry().mutex);
+  const LockGuard guard(registry().mutex);
   for (const OwnName& name : registry().names)
     if (name.creator == getpid()) remove_name(name);
 }

@@ -7,17 +7,25 @@
 
 #include <atomic>
 
+#include "util/assert.h"
+#include "util/thread_annotations.h"
+
 namespace lintel {
 
-class SpinLock {
+class LINTEL_CAPABILITY("lock") SpinLock {
  public:
-  void lock() noexcept {
+  void lock() noexcept LINTEL_ACQUIRE() {
     while (!try_lock()) wait_until_free();
   }
-  [[nodiscard]] bool try_lock() noexcept {
+  [[nodiscard]] bool try_lock() noexcept LINTEL_TRY_ACQUIRE(true) {
     return !held_.exchange(true, std::memory_order_acquire);
   }
-  void unlock() noexcept { held_.store(false, std::memory_order_release); }
+  void unlock() noexcept LINTEL_RELEASE() { held_.store(false, std::memory_order_release); }
+
+  // For callers that hold it where the compiler cannot see that.
+  void assert_held() const noexcept LINTEL_ASSERT_CAPABILITY(this) {
+    LINTEL_ASSERT(held_.load(std::memory_order_relaxed));
+  }
 
  private:
   // A function of its own: inline it would take registers from the common case.

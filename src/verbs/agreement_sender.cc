@@ -1,7 +1,8 @@
 #include "verbs/agreement_sender.h"
 
 #include <cstring>
-#include <mutex>
+
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -23,7 +24,7 @@ void AgreementSender::deny(VerbsLink& link, uint32_t own_number, uint32_t peer_n
 
 void AgreementSender::begin_change(VerbsLink& link) noexcept {
   {
-    const std::lock_guard guard(link.lock);
+    const LockGuard guard(link.lock);
     link.path = Path::changing;
   }
   schedule(link, VerbsLink::pending_change);
@@ -73,7 +74,7 @@ bool AgreementSender::send(VerbsLink& link, uint8_t what, Agreement kind) noexce
   if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
   link.pending &= static_cast<uint8_t>(~what);
   if (what == VerbsLink::pending_change && status == SendStatus::sent) {
-    const std::lock_guard guard(link.lock);
+    const LockGuard guard(link.lock);
     if (link.path == Path::changing) link.path = Path::queue_pair;
   }
   return true;

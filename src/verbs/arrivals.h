@@ -27,10 +27,10 @@ class Arrivals {
   void open() { kept_.resize(receives_.count()); }
 
   // The completion of a receive. Its message is handed up by deliver() at the latest.
-  void take(const ibv_wc& completion, MessageSink& sink) noexcept;
-  void deliver(MessageSink& sink) noexcept;
+  void take(const ibv_wc& completion, MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
+  void deliver(MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
   // The last datagram of the peer has come.
-  void hand_up_kept(VerbsLink& link, MessageSink& sink) noexcept;
+  void hand_up_kept(VerbsLink& link, MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
   // The peer has failed before its last datagram came.
   void discard_kept(Channel& channel) noexcept;
 
@@ -45,7 +45,8 @@ class Arrivals {
   };
 
   Channels::Place* sender_of(const ibv_wc& completion) noexcept;
-  void take_message(VerbsLink& link, const ibv_wc& completion, MessageSink& sink) noexcept;
+  void take_message(VerbsLink& link, const ibv_wc& completion, MessageSink& sink) noexcept
+      LINTEL_REQUIRES(polling);
   void keep(Channel& channel, const ibv_wc& completion) noexcept;
   void refuse(uint32_t buffer) noexcept;
   [[nodiscard]] bool is_plausible(const MessageHeader& header, uint32_t payload_bytes,

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "util/lock.h"
 #include "util/log.h"
 #include "util/text.h"
 
@@ -22,12 +23,12 @@ bool AsyncEvents::open(ibv_context* context, const std::string& name, std::strin
 }
 
 void AsyncEvents::add(AsyncEventSink& sink) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   sinks_.push_back(&sink);
 }
 
 void AsyncEvents::remove(AsyncEventSink& sink) noexcept {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   sinks_.erase(std::remove(sinks_.begin(), sinks_.end(), &sink), sinks_.end());
 }
 
@@ -38,7 +39,7 @@ void AsyncEvents::dispatch() noexcept {
   for (unsigned i = 0; i < most_events && ibv_get_async_event(context_, &event) == 0; ++i) {
     log_event(event);
     {
-      const std::lock_guard guard(mutex_);
+      const LockGuard guard(mutex_);
       for (AsyncEventSink* const sink : sinks_) sink->on_async_event(event);
     }
     ibv_ack_async_event(&event);

@@ -3,11 +3,12 @@
 // Connection path.
 #pragma once
 
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include <infiniband/verbs.h>
+
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -44,8 +45,8 @@ class AsyncEvents {
 
   ibv_context* context_ = nullptr;
   std::string name_;
-  std::mutex mutex_;
-  std::vector<AsyncEventSink*> sinks_;
+  Mutex mutex_;
+  std::vector<AsyncEventSink*> sinks_ LINTEL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lintel

@@ -12,8 +12,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
+#include "util/lock.h"
 #include "verbs/queue_pair.h"
 #include "verbs/send_queue.h"
 #include "verbs/verbs_link.h"
@@ -96,11 +96,11 @@ struct Channel {
 
 // Messages to the peer may wait until let_go(), and are then posted together.
 inline void hold(VerbsLink& link) noexcept {
-  const std::lock_guard guard(link.lock);
+  const LockGuard guard(link.lock);
   ++link.holds;
 }
 inline void let_go(VerbsLink& link) noexcept {
-  const std::lock_guard guard(link.lock);
+  const LockGuard guard(link.lock);
   if (--link.holds == 0 && link.channel != nullptr) link.channel->queue.flush();
 }
 

@@ -1,11 +1,11 @@
 #include "verbs/channel_change.h"
 
 #include <cstring>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "util/clock.h"
+#include "util/lock.h"
 #include "util/log.h"
 #include "util/node_identity.h"
 
@@ -16,6 +16,12 @@ namespace {
 // Messages as datagrams before a peer that declined is asked again.
 constexpr uint32_t messages_until_next_wish = 256;
 constexpr uint32_t most_number = 0xffffff;  // QPNs and PSNs have 24 bits
+
+// A sender may ask to stop the queue pair at any time.
+bool sends_datagrams(VerbsLink& link) noexcept {
+  const LockGuard guard(link.lock);
+  return link.path == Path::datagrams;
+}
 
 bool is_sound(const AgreementBody& body) noexcept {
   return body.version == agreement_version && body.sender_number <= most_number &&
@@ -50,7 +56,7 @@ void ChannelChange::grant(VerbsLink& link) noexcept {
   bool wishes;
   const char* stop_because;
   {
-    const std::lock_guard guard(link.lock);
+    const LockGuard guard(link.lock);
     wishes = std::exchange(link.wishes, false) && link.channel == nullptr;
     stop_because = std::exchange(link.stop_because, nullptr);
     if (wishes) link.wish_after = messages_until_next_wish;
@@ -109,7 +115,7 @@ void ChannelChange::handle(VerbsLink& link, const InboundMessage& message,
       parts_.arrivals.hand_up_kept(link, sink);
       if (channel->stopping) break;
       channel->receiving = Receiving::hands_up;
-      if (link.path == Path::datagrams) parts_.agreements.begin_change(link);
+      if (sends_datagrams(link)) parts_.agreements.begin_change(link);
       break;
     case Agreement::resume:
       if (channel->connected) handle_resume(link, body, sink);
@@ -149,7 +155,7 @@ void ChannelChange::handle_offer(VerbsLink& link, const AgreementBody& body,
     peer.mtu = body.mtu;
     peer.reads = body.reads;
     connected = channel->queue_pair->connect(peer, reason);
-    const std::lock_guard guard(link.lock);
+    const LockGuard guard(link.lock);
     channel->peer = peer;
     channel->peer_index = body.channel_index;
   }
@@ -182,7 +188,7 @@ bool ChannelChange::continue_stopping(VerbsLink& link, MessageSink& sink) noexce
   Channel& channel = *link.channel;
   if (!channel.resume_sent) {
     {
-      const std::lock_guard guard(link.lock);
+      const LockGuard guard(link.lock);
       if (!channel.queue.is_empty() && elapsed_ns(channel.stopped_at_ns, now_ns()) < flush_limit_ns)
         return false;
     }
@@ -220,7 +226,7 @@ void ChannelChange::forget(VerbsLink& link) noexcept {
     ++link.failures;
   parts_.arrivals.discard_kept(channel);
   if (link.failures >= most_failures) {
-    const std::lock_guard guard(link.lock);
+    const LockGuard guard(link.lock);
     link.wish_after = ChannelRequests::never;
   }
   parts_.channels.remove(link);
@@ -239,7 +245,7 @@ void ChannelChange::handle_resume(VerbsLink& link, const AgreementBody& body,
 void ChannelChange::fail(VerbsLink& link, MessageSink& sink) noexcept {
   {
     // Sends from now on, by other threads or by the core as accesses end below, answer peer_failed.
-    const std::lock_guard guard(link.lock);
+    const LockGuard guard(link.lock);
     link.path = Path::datagrams;
   }
   if (Channel* const channel = link.channel; channel != nullptr) {

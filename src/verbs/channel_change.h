@@ -33,21 +33,25 @@ class ChannelChange {
   void stop_broken(const ChannelRequests::Broken& broken) noexcept;
   void grant(VerbsLink& link) noexcept;
   // A message of kind connection.
-  void handle(VerbsLink& link, const InboundMessage& message, MessageSink& sink) noexcept;
+  void handle(VerbsLink& link, const InboundMessage& message, MessageSink& sink) noexcept
+      LINTEL_REQUIRES(polling);
   // An unfinished link. True: nothing is left to do.
-  [[nodiscard]] bool serve(VerbsLink& link, MessageSink& sink) noexcept;
+  [[nodiscard]] bool serve(VerbsLink& link, MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
   // The peer is gone.
-  void fail(VerbsLink& link, MessageSink& sink) noexcept;
+  void fail(VerbsLink& link, MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
 
   [[nodiscard]] uint64_t connected() const noexcept { return connected_.get(); }
   [[nodiscard]] uint64_t declined() const noexcept { return declined_.get(); }
   [[nodiscard]] uint64_t refused() const noexcept { return refused_.get(); }
 
  private:
-  void handle_offer(VerbsLink& link, const AgreementBody& body, MessageSink& sink) noexcept;
-  void handle_resume(VerbsLink& link, const AgreementBody& body, MessageSink& sink) noexcept;
-  bool continue_stopping(VerbsLink& link, MessageSink& sink) noexcept;
-  void release(VerbsLink& link, RemoteStatus status, MessageSink& sink) noexcept;
+  void handle_offer(VerbsLink& link, const AgreementBody& body, MessageSink& sink) noexcept
+      LINTEL_REQUIRES(polling);
+  void handle_resume(VerbsLink& link, const AgreementBody& body, MessageSink& sink) noexcept
+      LINTEL_REQUIRES(polling);
+  bool continue_stopping(VerbsLink& link, MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
+  void release(VerbsLink& link, RemoteStatus status, MessageSink& sink) noexcept
+      LINTEL_REQUIRES(polling);
   void forget(VerbsLink& link) noexcept;
 
   const Parts parts_;

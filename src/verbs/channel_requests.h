@@ -31,10 +31,10 @@ class ChannelRequests final : public AsyncEventSink {
     receives_ = receives;
   }
 
-  // Any thread that holds the lock of the link. Message path.
-  void wish(VerbsLink& link) noexcept;
+  // Any thread. Message path.
+  void wish(VerbsLink& link) noexcept LINTEL_REQUIRES(link.lock);
   // The same, after which nothing is sent until the poller has stopped the queue pair.
-  void ask_to_stop(VerbsLink& link, const char* why) noexcept;
+  void ask_to_stop(VerbsLink& link, const char* why) noexcept LINTEL_REQUIRES(link.lock);
   // Another thread.
   void on_async_event(const ibv_async_event& event) noexcept override;
 

@@ -1,11 +1,11 @@
 #include "verbs/channels.h"
 
 #include <algorithm>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "util/clock.h"
+#include "util/lock.h"
 #include "util/log.h"
 #include "util/node_identity.h"
 
@@ -31,7 +31,7 @@ Channel* Channels::make(VerbsLink& link, const QueuePairSizes& sizes) noexcept {
     channel.number = channel.queue_pair->number();
     *place = {std::move(made), &link};
     ++count_;
-    const std::lock_guard guard(link.lock);
+    const LockGuard guard(link.lock);
     channel.queue.open(link, requests_, channel.queue_pair->get(), channel.index);
     link.channel = &channel;
     return &channel;
@@ -44,7 +44,7 @@ Channel* Channels::make(VerbsLink& link, const QueuePairSizes& sizes) noexcept {
 void Channels::remove(VerbsLink& link) noexcept {
   const uint32_t index = link.channel->index;
   {
-    const std::lock_guard guard(link.lock);
+    const LockGuard guard(link.lock);
     link.path = Path::datagrams;
     link.channel = nullptr;
   }
@@ -59,7 +59,7 @@ void Channels::stop(VerbsLink& link, const char* why) noexcept {
   channel->why_stopped = why;
   channel->stopped_at_ns = now_ns();
   {
-    const std::lock_guard guard(link.lock);
+    const LockGuard guard(link.lock);
     link.path = Path::stopping;
     channel->queue.flush();
   }
@@ -94,7 +94,7 @@ void IdleChannels::look() noexcept {
     bool busy;
     uint64_t messages;
     {
-      const std::lock_guard guard(link.lock);
+      const LockGuard guard(link.lock);
       messages = channel.messages_posted + channel.messages_received;
       busy = link.path == Path::changing || channel.has_memory_in_use() ||
              messages != channel.messages_at_last_look;
@@ -113,7 +113,7 @@ bool IdleChannels::stop_longest_idle() noexcept {
   VerbsLink* longest = nullptr;
   channels_.for_each([&](VerbsLink& link, Channel& channel) {
     if (!channel.connected || channel.stopping) return;
-    const std::lock_guard guard(link.lock);
+    const LockGuard guard(link.lock);
     if (channel.idle_since_ns == 0 || elapsed_ns(channel.idle_since_ns, now) < idle_enough_ns ||
         channel.messages_posted + channel.messages_received != channel.messages_at_last_look ||
         channel.has_memory_in_use())

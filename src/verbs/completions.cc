@@ -1,6 +1,6 @@
 #include "verbs/completions.h"
 
-#include <mutex>
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -44,7 +44,7 @@ void Completions::take_send(const ibv_wc& completion) noexcept {
   Channel& channel = *place->channel;
   const bool success = completion.status == IBV_WC_SUCCESS;
   {
-    const std::lock_guard guard(link.lock);
+    const LockGuard guard(link.lock);
     if (!channel.queue.contains(position)) return;
     // Those before it have ended well and ask for no completion. When the queue pair has failed,
     // the peer says which messages it has, and no access to memory counts as done.
@@ -79,7 +79,7 @@ void Completions::retire(VerbsLink& link, bool success) noexcept {
 void Completions::release(VerbsLink& link, RemoteStatus status) noexcept {
   Channel& channel = *link.channel;
   if (channel.queue_pair == nullptr) return;
-  const std::lock_guard guard(link.lock);
+  const LockGuard guard(link.lock);
   channel.queue.discard_held();
   exposures_.abandon(channel);
   channel.queue_pair.reset();

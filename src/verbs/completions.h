@@ -20,18 +20,18 @@ class Completions {
         exposures_(exposures) {}
 
   // Message path. Returns how many were taken.
-  unsigned poll(MessageSink& sink, unsigned budget) noexcept;
+  unsigned poll(MessageSink& sink, unsigned budget) noexcept LINTEL_REQUIRES(polling);
   // Everything that has come over the queue pair of the link is handed up, now or after the last
   // datagram of the peer; nothing that comes later is.
-  void stop_receiving(Channel& channel, MessageSink& sink) noexcept;
+  void stop_receiving(Channel& channel, MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
   // Destroys the queue pair: all that it was to do has ended, remote accesses with this status.
   void release(VerbsLink& link, RemoteStatus status) noexcept;
   // Without the lock of any link.
-  void report_ended(MessageSink& sink) noexcept;
+  void report_ended(MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
 
  private:
   void take_send(const ibv_wc& completion) noexcept;
-  void retire(VerbsLink& link, bool success) noexcept;
+  void retire(VerbsLink& link, bool success) noexcept LINTEL_REQUIRES(link.lock);
 
   CompletionQueue& queue_;
   Channels& channels_;

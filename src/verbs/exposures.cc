@@ -1,8 +1,8 @@
 #include "verbs/exposures.h"
 
-#include <mutex>
 #include <utility>
 
+#include "util/lock.h"
 #include "verbs/channel.h"
 
 namespace lintel {
@@ -32,7 +32,7 @@ Exposure Exposures::expose(VerbsLink& link, const Piece* pieces, unsigned count,
   constexpr Exposure by_messages{SendStatus::sent};
   if (!memory_.is_open() || count == 0 || count > ExposedMemory::most_pieces) return by_messages;
   {
-    const std::lock_guard guard(link.lock);
+    const LockGuard guard(link.lock);
     if (link.path == Path::datagrams) {
       requests_.wish(link);
       // Without a queue pair to come it goes in messages at once.
@@ -49,7 +49,7 @@ Exposure Exposures::expose(VerbsLink& link, const Piece* pieces, unsigned count,
     return by_messages;
   }
   {
-    const std::lock_guard guard(link.lock);
+    const LockGuard guard(link.lock);
     if (link.path == Path::queue_pair && bind(*link.channel, exposed, pieces, write)) {
       Channel& channel = *link.channel;
       for (unsigned i = 0; i < count; ++i) {
@@ -130,7 +130,7 @@ void Exposures::withdraw(VerbsLink& link, uint32_t number, bool peer_may_access)
   ExposedMemory& exposed = exposures_.at(number - 1);
   bool windows = false;
   {
-    const std::lock_guard guard(link.lock);
+    const LockGuard guard(link.lock);
     for (unsigned i = 0; i < exposed.count; ++i) windows |= exposed.is_bound(i);
     if (exposed.channel_number != 0 && windows) {
       exposed.state = ExposedMemory::State::to_withdraw;
@@ -150,7 +150,7 @@ void Exposures::withdraw(VerbsLink& link, uint32_t number, bool peer_may_access)
 void Exposures::note_invalidated(VerbsLink& link, uint32_t index, uint32_t window_key) noexcept {
   if (!exposures_.contains(index)) return;
   ExposedMemory& exposed = exposures_.at(index);
-  const std::lock_guard guard(link.lock);
+  const LockGuard guard(link.lock);
   if (exposed.channel_number != link.channel->number ||
       exposed.state != ExposedMemory::State::exposed)
     return;

@@ -52,7 +52,7 @@ class Exposures {
   // message.
   void note_invalidated(VerbsLink& link, uint32_t index, uint32_t window_key) noexcept;
   // With the lock of the link: invalidations for which there was no room.
-  void post_waiting(VerbsLink& link) noexcept;
+  void post_waiting(VerbsLink& link) noexcept LINTEL_REQUIRES(link.lock);
   // With the lock of the link: an invalidation has ended.
   void retire(uint32_t index) noexcept;
   // With the lock of the link: the queue pair goes, and its windows with it. What operations still
@@ -73,7 +73,7 @@ class Exposures {
 
   bool prepare(ExposedMemory& exposed, const Piece* pieces, unsigned count, bool write) noexcept;
   bool bind(Channel& channel, ExposedMemory& exposed, const Piece* pieces, bool write) noexcept;
-  void post_withdraw(VerbsLink& link, ExposedMemory& exposed) noexcept;
+  void post_withdraw(VerbsLink& link, ExposedMemory& exposed) noexcept LINTEL_REQUIRES(link.lock);
   static void unlink(ExposedMemory& exposed) noexcept;
   void end(ExposedMemory& exposed) noexcept;
   void release_memory(ExposedMemory& exposed) noexcept;

@@ -3,9 +3,9 @@
 #include <arpa/inet.h>
 
 #include <cstring>
-#include <mutex>
 
 #include "util/guarded_memory.h"
+#include "util/lock.h"
 #include "util/text.h"
 #include "verbs/channel.h"
 
@@ -161,7 +161,7 @@ uint32_t MessageSender::take_unsent(VerbsLink& link) noexcept {
 }
 
 bool MessageSender::send_again(VerbsLink& link, Transport& datagrams) noexcept {
-  const std::lock_guard guard(link.lock);
+  const LockGuard guard(link.lock);
   while (link.resend_head != SendSlots::none) {
     const uint32_t slot = link.resend_head;
     if (link.resend_first >= link.channel->peer_received) {
@@ -183,7 +183,7 @@ bool MessageSender::send_again(VerbsLink& link, Transport& datagrams) noexcept {
 }
 
 void MessageSender::discard_unsent(VerbsLink& link) noexcept {
-  const std::lock_guard guard(link.lock);
+  const LockGuard guard(link.lock);
   while (link.resend_head != SendSlots::none) slots_.release(take_unsent(link));
 }
 

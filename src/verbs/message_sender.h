@@ -83,15 +83,16 @@ class MessageSender {
   }
 
   [[nodiscard]] SendStatus send(VerbsLink& link, const MessageHeader& header, const Piece* pieces,
-                                unsigned count) noexcept;
+                                unsigned count) noexcept LINTEL_REQUIRES(link.lock);
   // As Transport::forgo(), where the peer exposes memory through windows.
-  void forgo(VerbsLink& link, const RemoteMemory* remote, unsigned count) noexcept;
+  void forgo(VerbsLink& link, const RemoteMemory* remote, unsigned count) noexcept
+      LINTEL_REQUIRES(link.lock);
   // The last messages asked for no completion: one more asks for it, so that its completion tells
   // of all.
-  void request_completion(VerbsLink& link) noexcept;
+  void request_completion(VerbsLink& link) noexcept LINTEL_REQUIRES(link.lock);
 
   // A message has ended; without success it may have arrived or not, and is kept to be sent again.
-  void retire(VerbsLink& link, uint32_t slot, bool success) noexcept;
+  void retire(VerbsLink& link, uint32_t slot, bool success) noexcept LINTEL_REQUIRES(link.lock);
   // The queue pair is gone.
   void release_spares(Channel& channel) noexcept;
   // Without the lock. Sends again what the peer has not received. False: not all of it yet.
@@ -106,7 +107,7 @@ class MessageSender {
  private:
   uint32_t acquire_slot(Channel& channel, uint64_t bytes) noexcept;
   void release_slot(Channel& channel, uint32_t slot) noexcept;
-  uint32_t take_unsent(VerbsLink& link) noexcept;
+  uint32_t take_unsent(VerbsLink& link) noexcept LINTEL_REQUIRES(link.lock);
 
   SendSlots slots_;
   Counter sent_;  // the poller

@@ -1,8 +1,8 @@
 #include "verbs/remote_accesses.h"
 
 #include <algorithm>
-#include <mutex>
 
+#include "util/lock.h"
 #include "verbs/channel.h"
 
 namespace lintel {
@@ -62,7 +62,7 @@ RemoteResult RemoteAccesses::start(VerbsLink& link, const Piece* local, unsigned
     access.length += local[i].length;
   }
   if (usable) {
-    const std::lock_guard guard(link.lock);
+    const LockGuard guard(link.lock);
     Channel* const channel = link.channel;
     usable = channel != nullptr && channel->connected && !channel->stopping;
     for (unsigned i = 0; i < remote_count && usable; ++i) {

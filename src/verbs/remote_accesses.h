@@ -51,7 +51,7 @@ class RemoteAccesses {
                                    const RemoteMemory* remote, unsigned remote_count, bool writes,
                                    uint32_t token) noexcept;
   // With the lock of the link: those of its channel, as far as the send queue has room.
-  void post_waiting(VerbsLink& link) noexcept;
+  void post_waiting(VerbsLink& link) noexcept LINTEL_REQUIRES(link.lock);
   // With the lock of the link: a work request has ended.
   void retire(Channel& channel, uint32_t index, bool success) noexcept;
   // With the lock of the link: those that wait end, as the queue pair is gone.
@@ -59,7 +59,7 @@ class RemoteAccesses {
   // Those that have ended without success and have not been reported get this outcome.
   void set_failure(const VerbsLink& link, RemoteStatus outcome) noexcept;
   // The poller, without any lock: reports what has ended.
-  void report(MessageSink& sink) noexcept;
+  void report(MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
 
   [[nodiscard]] uint64_t started() const noexcept { return started_.get(); }
   [[nodiscard]] uint64_t bytes() const noexcept { return bytes_.get(); }

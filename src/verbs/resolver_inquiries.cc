@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "util/clock.h"
+#include "util/lock.h"
 #include "util/log.h"
 #include "util/new_descriptor.h"
 #include "util/node_identity.h"
@@ -29,7 +30,7 @@ ResolverResult ResolverResults::take(const ResolverQuestion& question, bool& ask
   const auto is_old = [now](const ResolverResult& result) {
     return result.status != ResolveStatus::pending && now - result.settled_ns >= result_lasts_ns;
   };
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   const auto [place, is_new] = results_.try_emplace(key_of(question));
   ResolverResult& result = place->second;
   asked = is_new || is_old(result);
@@ -46,7 +47,7 @@ ResolverResult ResolverResults::take(const ResolverQuestion& question, bool& ask
 }
 
 bool ResolverResults::next_question(ResolverQuestion& question) noexcept {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   if (questions_.empty()) return false;
   question = questions_.back();
   questions_.pop_back();
@@ -55,7 +56,7 @@ bool ResolverResults::next_question(ResolverQuestion& question) noexcept {
 
 void ResolverResults::settle(const ResolverQuestion& question, ResolverResult&& result) noexcept {
   result.settled_ns = now_ns();
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   const auto place = results_.find(key_of(question));
   if (place != results_.end()) place->second = std::move(result);
 }

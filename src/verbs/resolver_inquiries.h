@@ -4,13 +4,13 @@
 
 #include <array>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "transport/packet_link.h"
 #include "util/descriptor.h"
+#include "util/lock.h"
 #include "verbs/resolver_record.h"
 
 namespace lintel {
@@ -47,9 +47,9 @@ class ResolverResults {
            question.peer.pid;
   }
 
-  std::mutex mutex_;
-  std::unordered_map<uint64_t, ResolverResult> results_;
-  std::vector<ResolverQuestion> questions_;
+  Mutex mutex_;
+  std::unordered_map<uint64_t, ResolverResult> results_ LINTEL_GUARDED_BY(mutex_);
+  std::vector<ResolverQuestion> questions_ LINTEL_GUARDED_BY(mutex_);
 };
 
 // What the resolver's thread calls.

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "util/lock.h"
 #include "util/log.h"
 #include "util/text.h"
 #include "verbs/port_choice.h"
@@ -32,7 +33,7 @@ HostKey UdHosts::key_of(const ibv_gid& gid, uint16_t lid) const noexcept {
 }
 
 uint32_t UdHosts::find_or_add(const HostKey& key, bool stranger) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   const auto [place, is_new] = numbers_.try_emplace(key, none);
   if (!is_new) return place->second;
   const bool too_many = stranger && strangers_.load(std::memory_order_relaxed) >= most_strangers;
@@ -92,7 +93,7 @@ uint32_t UdHosts::make(const HostKey& key, std::string& reason) {
 bool UdHosts::want_handle(uint32_t number) noexcept {
   if (hosts_.at(number).wanted.exchange(true, std::memory_order_acq_rel)) return false;
   try {
-    const std::lock_guard guard(mutex_);
+    const LockGuard guard(mutex_);
     wanted_.push_back(number);
     return true;
   } catch (...) {
@@ -105,7 +106,7 @@ void UdHosts::make_wanted() noexcept {
   for (;;) {
     uint32_t number = none;
     {
-      const std::lock_guard guard(mutex_);
+      const LockGuard guard(mutex_);
       if (wanted_.empty()) return;
       number = wanted_.back();
       wanted_.pop_back();

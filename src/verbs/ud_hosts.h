@@ -7,7 +7,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -16,6 +15,7 @@
 
 #include "transport/packet_link.h"
 #include "util/arena.h"
+#include "util/lock.h"
 #include "verbs/device.h"
 
 namespace lintel {
@@ -112,9 +112,9 @@ class UdHosts {
   std::array<Recent, recent_slots> recent_{};  // the poller's
   std::atomic<uint32_t> strangers_{0};
 
-  std::mutex mutex_;  // everything below
-  std::unordered_map<HostKey, uint32_t, KeyHash> numbers_;
-  std::vector<uint32_t> wanted_;
+  Mutex mutex_;
+  std::unordered_map<HostKey, uint32_t, KeyHash> numbers_ LINTEL_GUARDED_BY(mutex_);
+  std::vector<uint32_t> wanted_ LINTEL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lintel

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 
 #include "util/clock.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -20,6 +20,7 @@ constexpr uint64_t longest_finish_ns = 1'000'000;
 
 bool UdSender::open(uint32_t mtu, std::string& reason) {
   mtu_ = mtu;
+  const LockGuard guard(lock_);
   for (unsigned i = 0; i < requests_.size(); ++i) {
     requests_[i].opcode = IBV_WR_SEND_WITH_IMM;
     requests_[i].imm_data = queue_pair_.q_key();
@@ -31,7 +32,7 @@ bool UdSender::open(uint32_t mtu, std::string& reason) {
 
 unsigned UdSender::send(const OutboundFrame* frames, unsigned count) noexcept {
   unsigned taken = 0;
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   while (taken < count) {
     unsigned wanted = std::min(count - taken, PacketLink::largest_burst);
     if (free_slots() < wanted) {
@@ -174,44 +175,49 @@ void UdSender::take_completions() noexcept {
 }
 
 void UdSender::look_for_failures() noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   if (posted_ != completed_) take_completions();
 }
 
 void UdSender::stop() noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   stopped_ = true;
 }
 
 bool UdSender::all_ended() noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   take_completions();
   return posted_ == completed_;
 }
 
 void UdSender::forget_sent() noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   take_completions();
   completed_ = last_signalled_ = posted_;
 }
 
 void UdSender::resume() noexcept {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   stopped_ = false;
+}
+
+void UdSender::post_last(const UdAddress& self) noexcept {
+  const LockGuard guard(lock_);
+  if (free_slots() == 0) return;
+  requests_[0].num_sge = 0;
+  requests_[0].wr_id = posted_;
+  requests_[0].send_flags = IBV_SEND_SIGNALED;
+  requests_[0].wr.ud = {hosts_.handle(self.host), self.queue_pair, self.q_key};
+  post(1);
 }
 
 // The device works off its queue in order: when a last datagram to ourselves is sent, all others
 // are.
 void UdSender::finish(const UdAddress& self) noexcept {
   if (queue_pair_.get() == nullptr || all_ended()) return;
-  if (free_slots() == 0 || !hosts_.contains(self.host) || hosts_.handle(self.host) == nullptr)
-    return;
+  if (!hosts_.contains(self.host) || hosts_.handle(self.host) == nullptr) return;
   const uint64_t deadline = now_ns() + longest_finish_ns;
-  requests_[0].num_sge = 0;
-  requests_[0].wr_id = posted_;
-  requests_[0].send_flags = IBV_SEND_SIGNALED;
-  requests_[0].wr.ud = {hosts_.handle(self.host), self.queue_pair, self.q_key};
-  post(1);
+  post_last(self);
   while (!all_ended() && !queue_pair_.is_broken() && now_ns() < deadline) continue;
 }
 

@@ -48,14 +48,15 @@ class UdSender {
   void resume() noexcept;
 
  private:
-  // With the lock.
-  unsigned send_burst(const OutboundFrame* frames, unsigned count) noexcept;
+  void post_last(const UdAddress& self) noexcept;
+  unsigned send_burst(const OutboundFrame* frames, unsigned count) noexcept LINTEL_REQUIRES(lock_);
   bool prepare(const OutboundFrame& frame, ibv_send_wr& request, ibv_sge* elements,
-               bool& ask) noexcept;
-  bool refer(const Piece& piece, ibv_send_wr& request, ibv_sge* elements, bool& ask) noexcept;
-  unsigned post(unsigned count) noexcept;
-  void take_completions() noexcept;
-  [[nodiscard]] unsigned free_slots() const noexcept {
+               bool& ask) noexcept LINTEL_REQUIRES(lock_);
+  bool refer(const Piece& piece, ibv_send_wr& request, ibv_sge* elements, bool& ask) noexcept
+      LINTEL_REQUIRES(lock_);
+  unsigned post(unsigned count) noexcept LINTEL_REQUIRES(lock_);
+  void take_completions() noexcept LINTEL_REQUIRES(lock_);
+  [[nodiscard]] unsigned free_slots() const noexcept LINTEL_REQUIRES(lock_) {
     return UdQueuePair::send_depth - static_cast<unsigned>(posted_ - completed_);
   }
 
@@ -68,13 +69,13 @@ class UdSender {
   uint32_t mtu_ = 0;
 
   alignas(64) SpinLock lock_;
-  uint64_t posted_ = 0;
-  uint64_t completed_ = 0;
-  uint64_t last_signalled_ = 0;
-  bool stopped_ = false;
-  std::array<ibv_send_wr, PacketLink::largest_burst> requests_{};
-  std::array<std::array<ibv_sge, UdQueuePair::most_elements>, PacketLink::largest_burst>
-      elements_{};
+  uint64_t posted_ LINTEL_GUARDED_BY(lock_) = 0;
+  uint64_t completed_ LINTEL_GUARDED_BY(lock_) = 0;
+  uint64_t last_signalled_ LINTEL_GUARDED_BY(lock_) = 0;
+  bool stopped_ LINTEL_GUARDED_BY(lock_) = false;
+  std::array<ibv_send_wr, PacketLink::largest_burst> requests_ LINTEL_GUARDED_BY(lock_){};
+  std::array<std::array<ibv_sge, UdQueuePair::most_elements>, PacketLink::largest_burst> elements_
+      LINTEL_GUARDED_BY(lock_){};
 };
 
 }  // namespace lintel

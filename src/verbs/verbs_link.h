@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "transport/process_key.h"
 #include "transport/transport.h"
+#include "util/lock.h"
 #include "util/log.h"
 #include "util/node_identity.h"
 #include "util/spin_lock.h"
@@ -34,18 +34,19 @@ struct VerbsLink final : Link {
   static constexpr uint8_t pending_loss = 16;
   static constexpr uint8_t pending_denial = 32;  // resume, for a queue pair that is not known here
 
-  SpinLock lock;  // before those of the layer below
-  // --- under it
+  SpinLock lock;              // before those of the layer below
   Link* datagrams = nullptr;  // of the layer below; perhaps another one after a failure
-  Path path = Path::datagrams;
+  Path path LINTEL_GUARDED_BY(lock) = Path::datagrams;
   Channel* channel = nullptr;
-  bool wishes = false;                 // for a queue pair; for the poller
-  const char* stop_because = nullptr;  // for the poller
-  uint32_t wish_after = 0;             // messages until the next wish
-  uint32_t holds = 0;                  // hold() without let_go()
-  uint32_t resend_head = UINT32_MAX;   // slots, in order, through SendSlots::next()
-  uint32_t resend_tail = UINT32_MAX;
-  uint64_t resend_first = 0;  // number of the first one among the messages of the channel
+  bool wishes LINTEL_GUARDED_BY(lock) = false;                 // for a queue pair; for the poller
+  const char* stop_because LINTEL_GUARDED_BY(lock) = nullptr;  // for the poller
+  uint32_t wish_after LINTEL_GUARDED_BY(lock) = 0;             // messages until the next wish
+  uint32_t holds LINTEL_GUARDED_BY(lock) = 0;                  // hold() without let_go()
+  uint32_t resend_head LINTEL_GUARDED_BY(lock) =
+      UINT32_MAX;  // slots, in order, through SendSlots::next()
+  uint32_t resend_tail LINTEL_GUARDED_BY(lock) = UINT32_MAX;
+  uint64_t resend_first LINTEL_GUARDED_BY(lock) =
+      0;  // number of the first one among the messages of the channel
 
   // --- the poller
   uint8_t pending = 0;  // messages of kind connection that found no room yet
@@ -64,7 +65,7 @@ class VerbsLinks {
 
   // Made if there is none. Throws when there is no memory.
   [[nodiscard]] VerbsLink& find(ProcessId peer) {
-    const std::lock_guard guard(mutex_);
+    const LockGuard guard(mutex_);
     std::unique_ptr<VerbsLink>& place = links_[key_of(peer)];
     if (place == nullptr) {
       place = std::make_unique<VerbsLink>();
@@ -76,14 +77,14 @@ class VerbsLinks {
 
   template <typename Visit>
   void for_each(const Visit& visit) noexcept {
-    const std::lock_guard guard(mutex_);
+    const LockGuard guard(mutex_);
     for (const auto& [key, link] : links_) visit(*link);
   }
 
  private:
   const uint32_t max_data_bytes_;
-  std::mutex mutex_;
-  std::unordered_map<uint64_t, std::unique_ptr<VerbsLink>> links_;
+  Mutex mutex_;
+  std::unordered_map<uint64_t, std::unique_ptr<VerbsLink>> links_ LINTEL_GUARDED_BY(mutex_);
 };
 
 // Links about whose queue pairs something is left to do in the next rounds. The poller.

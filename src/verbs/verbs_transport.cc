@@ -1,8 +1,8 @@
 #include "verbs/verbs_transport.h"
 
 #include <algorithm>
-#include <mutex>
 
+#include "util/lock.h"
 #include "util/log.h"
 #include "util/node_identity.h"
 #include "util/text.h"
@@ -91,7 +91,7 @@ Link* VerbsTransport::connect(ProcessId peer, std::string* reason) {
   if (datagrams == nullptr) return nullptr;
   VerbsLink& link = links_.find(peer);
   {
-    const std::lock_guard guard(link.lock);
+    const LockGuard guard(link.lock);
     link.datagrams = datagrams;
   }
   std::atomic_ref<void*>(datagrams->context).store(&link, std::memory_order_release);
@@ -101,7 +101,7 @@ Link* VerbsTransport::connect(ProcessId peer, std::string* reason) {
 SendStatus VerbsTransport::send(Link& base, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept {
   auto& link = static_cast<VerbsLink&>(base);
-  const std::lock_guard guard(link.lock);
+  const LockGuard guard(link.lock);
   // Of PTL_MD_UNRELIABLE: a datagram, which may be lost.
   const bool unreliable = (header.flags & flag_unreliable) != 0 && header.kind == MessageKind::put;
   if (link.path == Path::queue_pair && !unreliable) [[likely]]
@@ -117,7 +117,7 @@ SendStatus VerbsTransport::send(Link& base, const MessageHeader& header, const P
 
 uint64_t VerbsTransport::incarnation(Link& base) const noexcept {
   auto& link = static_cast<VerbsLink&>(base);
-  const std::lock_guard guard(link.lock);
+  const LockGuard guard(link.lock);
   return datagrams_->incarnation(*link.datagrams);
 }
 
@@ -130,7 +130,7 @@ void VerbsTransport::follow_path(VerbsLink& link) const noexcept {
 void VerbsTransport::forgo(Link& base, const RemoteMemory* remote, unsigned count) noexcept {
   auto& link = static_cast<VerbsLink&>(base);
   if (!memory_.has_windows()) return;
-  const std::lock_guard guard(link.lock);
+  const LockGuard guard(link.lock);
   sender_.forgo(link, remote, count);
 }
 
@@ -145,7 +145,7 @@ void* VerbsTransport::on_new_link(Link& datagrams) noexcept {
     return nullptr;
   }
   {
-    const std::lock_guard guard(link->lock);
+    const LockGuard guard(link->lock);
     link->datagrams = &datagrams;
     link->uid = datagrams.uid;
     follow_path(*link);
@@ -200,7 +200,10 @@ unsigned VerbsTransport::poll(MessageSink& sink, unsigned budget) noexcept {
     links_.for_each([&](VerbsLink& link) { change_.grant(link); });
   }
   if (!unfinished_.is_empty()) [[unlikely]]
-    unfinished_.serve([&](VerbsLink& link) { return change_.serve(link, sink); });
+    unfinished_.serve([&](VerbsLink& link) {
+      polling.assert_held();
+      return change_.serve(link, sink);
+    });
   constexpr uint32_t polls_between_idle_looks = 8192;
   if (++polls_ >= polls_between_idle_looks) [[unlikely]] {
     polls_ = 0;
@@ -234,7 +237,7 @@ int64_t VerbsTransport::sleep_limit_ns() noexcept {
 bool VerbsTransport::all_delivered() noexcept {
   bool delivered = datagrams_->all_delivered();
   channels_.for_each([&](VerbsLink& link, Channel& channel) {
-    const std::lock_guard guard(link.lock);
+    const LockGuard guard(link.lock);
     if (link.path != Path::queue_pair || channel.queue.is_empty()) return;
     delivered = false;
     sender_.request_completion(link);

@@ -55,23 +55,25 @@ class VerbsTransport final : public Transport, private MessageSink {
     return accesses_.start(static_cast<VerbsLink&>(link), local, local_count, remote, remote_count,
                            write, token);
   }
-  unsigned poll(MessageSink& sink, unsigned budget) noexcept override;
+  unsigned poll(MessageSink& sink, unsigned budget) noexcept override LINTEL_REQUIRES(polling);
   void set_doorbell(Doorbell& doorbell) noexcept override {
     requests_.set_doorbell(doorbell);
     datagrams_->set_doorbell(doorbell);
   }
-  [[nodiscard]] bool arm(bool blocked_senders) noexcept override;
-  void disarm() noexcept override {
+  [[nodiscard]] bool arm(bool blocked_senders) noexcept override LINTEL_REQUIRES(polling);
+  void disarm() noexcept override LINTEL_REQUIRES(polling) {
     empty_datagram_polls_ = 0;
     datagrams_->disarm();
   }
   [[nodiscard]] int64_t sleep_limit_ns() noexcept override;
-  [[nodiscard]] bool all_delivered() noexcept override;
-  void check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept override;
+  [[nodiscard]] bool all_delivered() noexcept override LINTEL_REQUIRES(polling);
+  void check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept override
+      LINTEL_REQUIRES(polling);
   [[nodiscard]] NetworkCounters network_counters() const noexcept override {
     return datagrams_->network_counters();
   }
   [[nodiscard]] std::vector<Statistic> statistics() const override;
+  void write_state(StateWriter& out) const noexcept override { datagrams_->write_state(out); }
   [[nodiscard]] std::string device() const override { return datagrams_->device(); }
   [[nodiscard]] std::string describe() const override;
 
@@ -82,10 +84,10 @@ class VerbsTransport final : public Transport, private MessageSink {
   void follow_path(VerbsLink& link) const noexcept;
 
   // Sink of the layer below.
-  void* on_new_link(Link& datagrams) noexcept override;
+  void* on_new_link(Link& datagrams) noexcept override LINTEL_REQUIRES(polling);
   void on_messages(Link& datagrams, const InboundMessage* messages,
-                   unsigned count) noexcept override;
-  void on_peer_failed(Link& datagrams) noexcept override;
+                   unsigned count) noexcept override LINTEL_REQUIRES(polling);
+  void on_peer_failed(Link& datagrams) noexcept override LINTEL_REQUIRES(polling);
   void on_remote_done(Link&, uint32_t, RemoteResult) noexcept override {}
   bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return false; }
 

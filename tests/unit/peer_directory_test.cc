@@ -58,7 +58,7 @@ TEST_F(PeerDirectoryTest, AProcessMayConnectByItself) {
   Link link;
   link.peer = {1, 3};
   EXPECT_EQ(PeerDirectory::peer_of(link), nullptr);
-  const PeerDirectory::Lock lock = directory_.lock();
+  const LockGuard lock(directory_.mutex());
   Peer* const peer = directory_.accept(link, transport(1));
   ASSERT_NE(peer, nullptr);
   EXPECT_EQ(directory_.find_or_connect({1, 3}), peer);
@@ -71,7 +71,7 @@ TEST_F(PeerDirectoryTest, AProcessThatConnectsByTheWorseTransportIsSentToByTheBe
   transport(0).process = transport(1).process = 7;
   Link link;
   link.peer = {1, 3};
-  const PeerDirectory::Lock lock = directory_.lock();
+  const LockGuard lock(directory_.mutex());
   Peer* const peer = directory_.accept(link, transport(1));
   ASSERT_NE(peer, nullptr);
   EXPECT_EQ(PeerDirectory::peer_of(link), peer);
@@ -85,7 +85,7 @@ TEST_F(PeerDirectoryTest, TheBetterTransportMayLeadToAnEarlierProcess) {
   transport(1).process = 7;
   Link link;
   link.peer = {1, 3};
-  const PeerDirectory::Lock lock = directory_.lock();
+  const LockGuard lock(directory_.mutex());
   EXPECT_EQ(directory_.accept(link, transport(1))->transport, &transport(1));
 }
 

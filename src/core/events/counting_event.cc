@@ -5,7 +5,8 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <mutex>
+
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -122,13 +123,14 @@ void CountingEvent::fire(Move move) noexcept {
 
 // Follows a chain of counters as long as each moves just one other.
 void CountingEvent::follow(Move move, ReleaseBatch& released) noexcept {
-  do {
-    move.counter->lock_.lock();
-  } while (move.counter->fire_locked(move, released, move));
+  for (bool goes_on = true; goes_on;) {
+    CountingEvent& counter = *move.counter;
+    counter.lock_.lock();
+    goes_on = counter.fire_locked(move, released, move);
+  }
 }
 
-// Called with the lock held, returns without it. True: `move` reached thresholds of another
-// counter, which the caller has to fire.
+// True: `move` reached thresholds of another counter, which the caller has to fire.
 bool CountingEvent::fire_locked(Move reached_value, ReleaseBatch& released, Move& move) noexcept {
   // A value from before a set() does not reach operations that were posted later. set() has run
   // what the value reached.
@@ -196,7 +198,7 @@ bool CountingEvent::apply(const TriggeredOperation& operation, Move& move) noexc
 
 // Runs what this thread took when it began to fire, then what others left here meanwhile.
 void CountingEvent::run_batch() noexcept {
-  LINTEL_ASSERT(firing_ && batch_ != nullptr);
+  LINTEL_ASSERT(batch_ != nullptr);
   ReleaseBatch released;
   TriggeredOperation* operation = batch_;
   for (;;) {
@@ -218,7 +220,7 @@ void CountingEvent::run_batch() noexcept {
       }
       operation = next;
     }
-    const std::lock_guard guard(lock_);
+    const LockGuard guard(lock_);
     operation = ready_.first;
     ready_ = {};
     if (operation == nullptr) {

@@ -112,13 +112,15 @@ class alignas(128) CountingEvent {
   }
   void fire(Move move) noexcept;
   static void follow(Move move, ReleaseBatch& released) noexcept;
-  [[nodiscard]] bool fire_locked(Move reached_value, ReleaseBatch& released, Move& move) noexcept;
+  [[nodiscard]] bool fire_locked(Move reached_value, ReleaseBatch& released, Move& move) noexcept
+      LINTEL_RELEASE(lock_);
   [[nodiscard]] static bool apply(const TriggeredOperation& operation, Move& move) noexcept;
   void run_batch() noexcept;
   [[nodiscard]] TriggeredOperation* take_all() noexcept;
 
-  SpinLock lock_;                  // protects what follows, except what is atomic
-  bool firing_ = false;            // some thread runs, or is going to run, batch_ and then ready_
+  SpinLock lock_;
+  // Some thread runs, or is going to run, batch_ and then ready_.
+  bool firing_ LINTEL_GUARDED_BY(lock_) = false;
   std::atomic<uint32_t> sets_{0};  // calls of set(); written under the lock
   std::atomic<uint64_t> success_{0};
   std::atomic<uint64_t> failure_{0};
@@ -126,8 +128,8 @@ class alignas(128) CountingEvent {
   std::atomic<uint64_t> next_threshold_{TriggerQueue::no_threshold};
   WaitGate* gate_ = nullptr;
   TriggerExecutor* executor_ = nullptr;
-  TriggerQueue queue_;
-  Chain ready_;                            // reached while another thread was firing
+  TriggerQueue queue_ LINTEL_GUARDED_BY(lock_);
+  Chain ready_ LINTEL_GUARDED_BY(lock_);   // reached while another thread was firing
   TriggeredOperation* batch_ = nullptr;    // belongs to the firing thread
   CountingEvent* next_counter_ = nullptr;  // on the list of the firing thread
 };

@@ -17,6 +17,7 @@
 #include "util/guarded_memory.h"
 #include "util/job_key.h"
 #include "util/local_rank.h"
+#include "util/lock.h"
 #include "util/log.h"
 #include "util/never_destroyed.h"
 #include "util/node_identity.h"
@@ -54,9 +55,9 @@ struct Logical {
 };
 
 struct Library {
-  std::mutex mutex;
-  unsigned references = 0;
-  bool finalized = false;
+  Mutex mutex;
+  unsigned references LINTEL_GUARDED_BY(mutex) = 0;
+  bool finalized LINTEL_GUARDED_BY(mutex) = false;
   // PtlInit was called in this process, or in one that it inherits from.
   std::atomic<bool> used{false};
   std::unique_ptr<PhysicalInterface> physical[physical_interfaces];
@@ -72,7 +73,7 @@ Library* library() noexcept {
 
 // A child has none of its parent's resources and may call PtlInit (spec 3.5). The parent's objects
 // stay as they are: their threads do not exist in the child, and their segments are the parent's.
-void abandon_in_child() noexcept {
+void abandon_in_child() noexcept LINTEL_UNCHECKED_LOCKS {
   LongCalls::forget_other_threads();
   Library* old = library();
   process.initialized.store(false, std::memory_order_relaxed);
@@ -84,7 +85,7 @@ void abandon_in_child() noexcept {
   old->references = 0;
   old->finalized = false;
   old->used.store(false, std::memory_order_relaxed);
-  new (&old->mutex) std::mutex;  // a thread of the parent may have held it
+  new (&old->mutex) Mutex;  // a thread of the parent may have held it
 }
 
 void install_fork_handler() noexcept {
@@ -154,7 +155,7 @@ int initialize_library() noexcept {
                 "fork(), or execute a program");
     return PTL_FAIL;
   }
-  std::lock_guard guard(lib.mutex);
+  const LockGuard guard(lib.mutex);
   if (lib.finalized) {
     log_message(LogLevel::error,
                 "PtlInit after the last PtlFini: a process can use Portals only once (3.5.1)");
@@ -189,7 +190,7 @@ int initialize_library() noexcept {
 void finalize_library() noexcept {
   Library& lib = *library();
   if (is_bare_child(lib)) return;
-  std::lock_guard guard(lib.mutex);
+  const LockGuard guard(lib.mutex);
   if (lib.references == 0 || --lib.references != 0) return;
   process.initialized.store(false, std::memory_order_release);
   for (unsigned index = 0; index < interface_table_size; ++index)
@@ -207,7 +208,7 @@ void abort_waiting() noexcept {
 int set_job_key(std::string key) noexcept {
   Library& lib = *library();
   if (is_bare_child(lib)) return PTL_NO_INIT;
-  std::lock_guard guard(lib.mutex);
+  const LockGuard guard(lib.mutex);
   for (const auto& physical : lib.physical)
     if (physical != nullptr) return PTL_IN_USE;
   try {
@@ -223,7 +224,7 @@ int open_interface(uint32_t number, unsigned slot, uint32_t pid, const ptl_ni_li
   if (number == PTL_IFACE_DEFAULT) number = 0;
   if (number >= physical_interfaces) return PTL_ARG_INVALID;
   Library& lib = *library();
-  std::lock_guard guard(lib.mutex);
+  const LockGuard guard(lib.mutex);
   if (lib.references == 0) return PTL_NO_INIT;
   const unsigned index = number * logical_interfaces + slot;
   if (lib.logical[index] != nullptr) {
@@ -265,7 +266,7 @@ int open_interface(uint32_t number, unsigned slot, uint32_t pid, const ptl_ni_li
 
 int close_interface(ptl_handle_ni_t handle) noexcept {
   Library& lib = *library();
-  std::lock_guard guard(lib.mutex);
+  const LockGuard guard(lib.mutex);
   NetworkInterface* interface = find_interface(handle);
   if (interface == nullptr) return PTL_ARG_INVALID;
   if (--interface->references != 0) return PTL_OK;

@@ -120,10 +120,6 @@ bool read_status_register(const NetworkInterface& interface, ptl_sr_index_t inde
 
 namespace {
 
-constexpr const char* kind_names[message_kinds] = {
-    "none", "put",       "get",   "atomic",       "fetch_atomic", "swap",
-    "ack",  "ack_batch", "reply", "data_request", "data",         "connection"};
-
 // The numbers of one line, by the subject of the line.
 struct Line {
   std::string subject;
@@ -166,7 +162,7 @@ Report gather(const PhysicalInterface& physical) {
   Report report;
   for (unsigned kind = 1; kind < message_kinds; ++kind) {
     const auto k = static_cast<MessageKind>(kind);
-    const Line line{kind_names[kind],
+    const Line line{kind_name(static_cast<MessageKind>(kind)),
                     {{"messages sent", physical.peers().sent(k, false)},
                      {"bytes sent", physical.peers().sent(k, true)},
                      {"messages received", physical.received.messages[kind].get()},

@@ -3,10 +3,9 @@
 // orders appends with arriving messages.
 #pragma once
 
-#include <mutex>
-
 #include "core/objects/delivery.h"
 #include "core/objects/list_operations.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -57,7 +56,7 @@ namespace lintel {
   return code;
 }
 
-// Puts an entry on its list (portal lock held).
+// Puts an entry on its list.
 [[gnu::always_inline]] inline int link_entry(NetworkInterface& interface, MatchList& list,
                                              ListEntry& entry) noexcept {
   if (list.size() >= static_cast<size_t>(interface.limits().max_list_size)) [[unlikely]]
@@ -69,12 +68,12 @@ namespace lintel {
 }
 
 // The entry has not disabled it.
-void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept;
+void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept
+    LINTEL_REQUIRES(portal.lock);
 
-// The rest of append_to() on the priority list while there are unexpected headers. The lock of the
-// portal table entry is held; this releases it.
+// The rest of append_to() on the priority list while there are unexpected headers.
 [[nodiscard]] int append_and_claim(NetworkInterface& interface, PortalEntry& portal,
-                                   ListEntry& entry) noexcept;
+                                   ListEntry& entry) noexcept LINTEL_RELEASE(portal.lock);
 
 // `matching`: what interface.matching() is, known where the call is compiled. `entry`: allocated;
 // it is free again if the append is refused.
@@ -108,7 +107,7 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept;
     return append_and_claim(interface, portal, entry);
   int code = PTL_ARG_INVALID;
   {
-    const std::lock_guard guard(portal.lock, std::adopt_lock);
+    const LockGuard guard(portal.lock, std::adopt_lock);
     if (portal.allocated) [[likely]] {
       code = link_entry(interface, list == PTL_PRIORITY_LIST ? portal.priority : portal.overflow,
                         entry);

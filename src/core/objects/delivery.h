@@ -1,5 +1,5 @@
 // What follows when a message has been delivered into an entry: events, counts, unlinking
-// (spec 3.11.1, 3.12.1, 3.13.1). Message path. The lock of the portal table entry is held.
+// (spec 3.11.1, 3.12.1, 3.13.1). Message path.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,8 @@ struct PendingCount {
 
 // Posts PTL_EVENT_PUT and its like if the entry wants it; returns what is to be counted.
 PendingCount report_delivery(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry,
-                             const Delivery& delivery, bool reserved) noexcept;
+                             const Delivery& delivery, bool reserved) noexcept
+    LINTEL_REQUIRES(portal.lock);
 
 [[nodiscard]] inline ptl_event_kind_t delivery_event_kind(MessageKind kind) noexcept {
   switch (kind) {
@@ -84,7 +85,8 @@ PendingCount report_delivery(NetworkInterface& interface, PortalEntry& portal, L
 
 // Whether report_delivery() would post an event for a success.
 [[nodiscard]] inline bool delivery_event_wanted(const PortalEntry& portal,
-                                                const ListEntry& entry) noexcept {
+                                                const ListEntry& entry) noexcept
+    LINTEL_REQUIRES(portal.lock) {
   return portal.event_queue != nullptr &&
          (entry.options & (PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_SUCCESS_DISABLE)) == 0;
 }
@@ -98,13 +100,13 @@ PendingCount report_delivery(NetworkInterface& interface, PortalEntry& portal, L
 }
 
 // Takes the entry off its list; it lives on until settle_entry() finds nothing that refers to it.
-void unlink_entry(PortalEntry& portal, ListEntry& entry) noexcept;
+void unlink_entry(PortalEntry& portal, ListEntry& entry) noexcept LINTEL_REQUIRES(portal.lock);
 
 // Posts PTL_EVENT_AUTO_UNLINK and PTL_EVENT_AUTO_FREE when all messages of the entry have been
 // reported (spec 3.13.1). Frees the entry when nothing refers to it. Uses the reservation or
 // returns it.
 void settle_entry(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry,
-                  bool unlink_reserved) noexcept;
+                  bool unlink_reserved) noexcept LINTEL_REQUIRES(portal.lock);
 
 // Returns the slot of an entry that is off its list (or never was on one).
 [[gnu::always_inline]] inline void free_entry(NetworkInterface& interface, ListEntry& entry,
@@ -130,21 +132,22 @@ struct OverflowListener {
 // Posts the event of `header` to `listener`, counts it, and releases the header. The header's
 // data have arrived.
 void report_overflow(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
-                     const OverflowListener& listener) noexcept;
+                     const OverflowListener& listener) noexcept LINTEL_REQUIRES(portal.lock);
 void report_overflow(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
-                     const ListEntry& entry) noexcept;
+                     const ListEntry& entry) noexcept LINTEL_REQUIRES(portal.lock);
 
 // Releases a header and with it, perhaps, the overflow entry that it referred to.
 void release_header(NetworkInterface& interface, PortalEntry& portal,
-                    UnexpectedHeader& header) noexcept;
+                    UnexpectedHeader& header) noexcept LINTEL_REQUIRES(portal.lock);
 
 // The event of `header`.
 [[nodiscard]] ptl_event_t describe_unexpected(NetworkInterface& interface,
                                               const PortalEntry& portal,
                                               const UnexpectedHeader& header, ptl_event_kind_t type,
-                                              void* user_ptr) noexcept;
+                                              void* user_ptr) noexcept LINTEL_REQUIRES(portal.lock);
 // The event that tells what happened to the entry itself.
 [[nodiscard]] ptl_event_t describe_entry(const PortalEntry& portal, const ListEntry& entry,
-                                         ptl_event_kind_t type) noexcept;
+                                         ptl_event_kind_t type) noexcept
+    LINTEL_REQUIRES(portal.lock);
 
 }  // namespace lintel

@@ -2,11 +2,10 @@
 // the portal table entry orders them with arriving messages.
 #include "core/objects/list_operations.h"
 
-#include <mutex>
-
 #include "core/objects/append_entry.h"
 #include "core/objects/reserved_append.h"
 #include "util/assert.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -15,7 +14,7 @@ namespace {
 // Takes the header out of the unexpected list for the new entry that matched it. Its overflow event
 // follows at once, or when its data have arrived (spec 2.5).
 void claim_header(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header,
-                  ListEntry& entry) noexcept {
+                  ListEntry& entry) noexcept LINTEL_REQUIRES(portal.lock) {
   portal.unexpected.remove(header);
   if (header.arriving) {
     header.claimed = true;
@@ -27,7 +26,8 @@ void claim_header(NetworkInterface& interface, PortalEntry& portal, UnexpectedHe
 }
 
 // The first unexpected header that a new entry with PTL_ME_USE_ONCE matches ends it.
-bool claim_first(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry) noexcept {
+bool claim_first(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry) noexcept
+    LINTEL_REQUIRES(portal.lock) {
   UnexpectedHeader* const header = portal.unexpected.find_first(entry.criteria);
   if (header == nullptr) return false;
   claim_header(interface, portal, *header, entry);
@@ -36,7 +36,8 @@ bool claim_first(NetworkInterface& interface, PortalEntry& portal, ListEntry& en
 
 // Searches the unexpected list for a new persistent entry that is linked already. True: the entry
 // is used up.
-bool claim_all(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry) noexcept {
+bool claim_all(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry) noexcept
+    LINTEL_REQUIRES(portal.lock) {
   UnexpectedList::Matches matches(portal.unexpected, entry.criteria);
   while (UnexpectedHeader* header = matches.next()) {
     const uint64_t rlength = interface.unexpected_headers().details_of(*header).rlength;
@@ -61,7 +62,7 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept {
 
 int append_and_claim(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry) noexcept {
   const TriggerHold hold;  // of the counts of claimed headers; ends after the lock
-  const std::lock_guard guard(portal.lock, std::adopt_lock);
+  const LockGuard guard(portal.lock, std::adopt_lock);
   if (entry.has(PTL_ME_USE_ONCE)) {
     if (claim_first(interface, portal, entry)) {
       // The entry ends without having been linked (spec 3.13.1, PTL_EVENT_AUTO_UNLINK).
@@ -100,7 +101,7 @@ UnlinkResult unlink_by_handle(NetworkInterface& interface, const HandleFields& h
     if (age != 0) return age == 1 ? UnlinkResult::ended : UnlinkResult::invalid;
     PortalEntry* portal = interface.portal(entry->pt_index);
     if (portal == nullptr) return UnlinkResult::in_use;  // a triggered append being refused
-    std::lock_guard guard(portal->lock);
+    const LockGuard guard(portal->lock);
     if (entry->generation.load(std::memory_order_relaxed) != generation) continue;
     if (entry->state != EntryState::linked || entry->operations != 0 ||
         entry->unexpected_headers != 0)
@@ -129,7 +130,7 @@ int search_unexpected(NetworkInterface& interface, const EntryArguments& argumen
   set_criteria(interface, interface.matching(), given, criteria);
 
   TriggerHold hold;
-  std::lock_guard guard(portal->lock);
+  const LockGuard guard(portal->lock);
   if (!portal->allocated) return PTL_ARG_INVALID;
   const CountAnnouncement announcement(arguments.counter);
   const bool tells = portal->event_queue != nullptr && (options & PTL_ME_EVENT_COMM_DISABLE) == 0;

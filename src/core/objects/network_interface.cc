@@ -4,6 +4,7 @@
 #include <new>
 
 #include "core/objects/shared_ranks.h"
+#include "util/lock.h"
 #include "util/log.h"
 
 namespace lintel {
@@ -54,9 +55,12 @@ PortalEntry* NetworkInterface::obtain_portal(uint32_t pt_index) noexcept {
   portal = new (std::nothrow) PortalEntry;
   if (portal == nullptr) return nullptr;
   portal->index = static_cast<uint16_t>(pt_index);
-  portal->priority.set_matching(matching());
-  portal->overflow.set_matching(matching());
-  portal->unexpected.open(unexpected_headers_);
+  {
+    const LockGuard guard(portal->lock);
+    portal->priority.set_matching(matching());
+    portal->overflow.set_matching(matching());
+    portal->unexpected.open(unexpected_headers_);
+  }
   portals_[pt_index].store(portal, std::memory_order_release);
   return portal;
 }

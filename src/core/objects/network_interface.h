@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
 #include "core/events/triggered_operation.h"
 #include "core/matching/unexpected_pool.h"
@@ -18,6 +17,7 @@
 #include "core/progress/statistics.h"
 #include "portals4.h"
 #include "util/arena.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -115,7 +115,7 @@ class NetworkInterface {
   RankMap map;
   InterfaceStatus status;
   std::atomic<uint32_t> bundles{0};  // PtlStartBundle without PtlEndBundle yet
-  std::mutex setup_mutex;            // portal table allocation, map changes
+  Mutex setup_mutex;                 // portal table allocation, map changes
   unsigned references = 0;           // under the library's lock
 
  private:

@@ -1,6 +1,5 @@
 // One entry of a portal table: its lists, its event queue, its state (spec 3.7).
-// Message path. The lock guards everything but itself. Messages to different entries are handled in
-// parallel.
+// Message path. Messages to different entries are handled in parallel.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +8,30 @@
 #include "core/matching/unexpected_list.h"
 #include "core/objects/memory_descriptor.h"
 #include "util/spin_lock.h"
+#include "util/thread_annotations.h"
 
 namespace lintel {
 
 struct alignas(64) PortalEntry {
   SpinLock lock;
-  bool allocated = false;
-  bool enabled = false;
+  bool allocated LINTEL_GUARDED_BY(lock) = false;
+  bool enabled LINTEL_GUARDED_BY(lock) = false;
   uint16_t index = 0;
-  unsigned options = 0;
-  uint32_t operations = 0;  // messages being delivered, for PtlPTDisable
-  uint32_t retained = 0;    // entries off their list that headers or operations keep
-  EventQueueObject* event_queue = nullptr;
-  uint64_t disabled_event = 0;  // the last PTL_EVENT_PT_DISABLED, for post_into_own_slot()
-  MatchList priority;
-  MatchList overflow;
-  UnexpectedList unexpected;
+  unsigned options LINTEL_GUARDED_BY(lock) = 0;
+  // Messages being delivered, for PtlPTDisable.
+  uint32_t operations LINTEL_GUARDED_BY(lock) = 0;
+  // Entries off their list that headers or operations keep.
+  uint32_t retained LINTEL_GUARDED_BY(lock) = 0;
+  EventQueueObject* event_queue LINTEL_GUARDED_BY(lock) = nullptr;
+  // The last PTL_EVENT_PT_DISABLED, for post_into_own_slot().
+  uint64_t disabled_event LINTEL_GUARDED_BY(lock) = 0;
+  MatchList priority LINTEL_GUARDED_BY(lock);
+  MatchList overflow LINTEL_GUARDED_BY(lock);
+  UnexpectedList unexpected LINTEL_GUARDED_BY(lock);
 
-  [[nodiscard]] bool flow_controlled() const noexcept { return (options & PTL_PT_FLOWCTRL) != 0; }
+  [[nodiscard]] bool flow_controlled() const noexcept LINTEL_REQUIRES(lock) {
+    return (options & PTL_PT_FLOWCTRL) != 0;
+  }
 };
 
 }  // namespace lintel

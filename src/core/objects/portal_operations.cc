@@ -1,9 +1,8 @@
 // Portal table entries. Set-up path.
 #include "core/objects/portal_operations.h"
 
-#include <mutex>
-
 #include "core/objects/event_queue_use.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -12,7 +11,7 @@ namespace {
 PortalEntry* find_allocated(NetworkInterface& interface, uint32_t pt_index) noexcept {
   PortalEntry* portal = interface.portal(pt_index);
   if (portal == nullptr) return nullptr;
-  std::lock_guard guard(portal->lock);
+  const LockGuard guard(portal->lock);
   return portal->allocated ? portal : nullptr;
 }
 
@@ -20,7 +19,7 @@ PortalEntry* find_allocated(NetworkInterface& interface, uint32_t pt_index) noex
 
 int allocate_portal(NetworkInterface& interface, unsigned options, EventQueueObject* event_queue,
                     uint32_t requested, uint32_t* pt_index) noexcept {
-  std::lock_guard setup(interface.setup_mutex);
+  const LockGuard setup(interface.setup_mutex);
   uint32_t index = requested;
   const auto largest = static_cast<uint32_t>(interface.limits().max_pt_index);
   if (requested == PTL_PT_ANY) {
@@ -32,7 +31,7 @@ int allocate_portal(NetworkInterface& interface, unsigned options, EventQueueObj
   }
   PortalEntry* const portal = interface.obtain_portal(index);
   if (portal == nullptr) return PTL_NO_SPACE;
-  std::lock_guard guard(portal->lock);
+  const LockGuard guard(portal->lock);
   portal->options = options;
   portal->event_queue = event_queue;
   portal->disabled_event = 0;
@@ -47,12 +46,12 @@ int allocate_portal(NetworkInterface& interface, unsigned options, EventQueueObj
 }
 
 int free_portal(NetworkInterface& interface, uint32_t pt_index) noexcept {
-  std::lock_guard setup(interface.setup_mutex);
+  const LockGuard setup(interface.setup_mutex);
   PortalEntry* portal = find_allocated(interface, pt_index);
   if (portal == nullptr) return PTL_ARG_INVALID;
   EventQueueObject* event_queue;
   {
-    std::lock_guard guard(portal->lock);
+    const LockGuard guard(portal->lock);
     if (!portal->priority.empty() || !portal->overflow.empty() || !portal->unexpected.empty() ||
         portal->retained != 0 || portal->operations != 0)
       return PTL_PT_IN_USE;
@@ -70,14 +69,14 @@ int free_portal(NetworkInterface& interface, uint32_t pt_index) noexcept {
 int set_portal_enabled(NetworkInterface& interface, uint32_t pt_index, bool enabled) noexcept {
   PortalEntry* portal = find_allocated(interface, pt_index);
   if (portal == nullptr) return PTL_ARG_INVALID;
-  std::lock_guard guard(portal->lock);
+  const LockGuard guard(portal->lock);
   portal->enabled = enabled;
   return PTL_OK;
 }
 
 bool portal_is_quiet(NetworkInterface& interface, uint32_t pt_index) noexcept {
   PortalEntry& portal = *interface.portal(pt_index);
-  std::lock_guard guard(portal.lock);
+  const LockGuard guard(portal.lock);
   return portal.operations == 0;
 }
 

@@ -1,11 +1,11 @@
 #include "core/objects/reserved_append.h"
 
 #include <cinttypes>
-#include <mutex>
 
 #include "core/objects/append_entry.h"
 #include "core/objects/entry_options.h"
 #include "util/guarded_memory.h"
+#include "util/lock.h"
 #include "util/log.h"
 
 namespace lintel {
@@ -37,7 +37,7 @@ ListEntry* take_reserved(NetworkInterface& interface, const HandleFields& handle
               "(user_ptr 0x%" PRIxPTR ")",
               arguments.pt_index, failure.reason, reinterpret_cast<uintptr_t>(arguments.user_ptr));
   if (PortalEntry* const portal = interface.portal(arguments.pt_index); portal != nullptr) {
-    const std::lock_guard guard(portal->lock);
+    const LockGuard guard(portal->lock);
     if (portal->allocated && portal->event_queue != nullptr) {
       ptl_event_t event{};
       event.type = PTL_EVENT_ERROR;

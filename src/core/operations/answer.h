@@ -1,8 +1,9 @@
 // Answers of the target: acknowledgements, replies, refusals (spec 3.13.3, 3.15.1, 4.2). Message
-// path, the poll token held.
+// path.
 #pragma once
 
 #include "core/operations/target_request.h"
+#include "transport/polling.h"
 
 namespace lintel {
 
@@ -20,13 +21,13 @@ struct Outcome {
 
 // Acknowledges a put or atomic, or ends a get, fetch or swap without data.
 void answer(PhysicalInterface& physical, Peer& peer, const MessageHeader& request,
-            const Outcome& outcome) noexcept;
+            const Outcome& outcome) noexcept LINTEL_REQUIRES(polling);
 // The same for a request that goes no further; counts it and tells the log of both ends.
 void answer_refused(PhysicalInterface& physical, Peer& peer, const MessageHeader& request,
-                    Refusal reason, ptl_ni_fail_t fail) noexcept;
+                    Refusal reason, ptl_ni_fail_t fail) noexcept LINTEL_REQUIRES(polling);
 // Answers a get, fetch or swap with its data.
 void reply(PhysicalInterface& physical, Peer& peer, const MessageHeader& request,
-           const Outcome& outcome, const std::byte* data) noexcept;
+           const Outcome& outcome, const std::byte* data) noexcept LINTEL_REQUIRES(polling);
 [[nodiscard]] MessageHeader answer_header(const MessageHeader& request, MessageKind kind,
                                           const Outcome& outcome) noexcept;
 

@@ -1,11 +1,11 @@
 #include "core/operations/answer_sender.h"
 
 #include <algorithm>
-#include <mutex>
 
 #include "core/operations/peer_share.h"
 #include "util/address_space.h"
 #include "util/assert.h"
+#include "util/lock.h"
 #include "util/log.h"
 #include "util/node_identity.h"
 
@@ -38,7 +38,7 @@ bool AnswerSender::open(uint32_t long_answers) noexcept {
                                                                const MessageHeader& header,
                                                                const Piece* pieces, unsigned count,
                                                                uint64_t payload_length) noexcept {
-  std::lock_guard guard(peer.send_lock);
+  const LockGuard guard(peer.send_lock);
   if (peer.failed.load(std::memory_order_relaxed)) [[unlikely]]
     return;
   peer.sent.count(header.kind, payload_length);

@@ -1,12 +1,11 @@
 #include "core/operations/flush_queues.h"
 
-#include <mutex>
-
 #include "core/operations/initiator.h"
 #include "core/operations/initiator_answers.h"
 #include "core/operations/peer_share.h"
 #include "core/operations/physical_interface.h"
 #include "core/operations/target_transfer.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -24,7 +23,8 @@ struct SentChain {
 };
 
 // True: the item leaves the queue for good.
-bool send_queued(PhysicalInterface& physical, Peer& peer, QueuedSend& item) noexcept {
+bool send_queued(PhysicalInterface& physical, Peer& peer, QueuedSend& item) noexcept
+    LINTEL_REQUIRES(peer.send_lock) LINTEL_REQUIRES(polling) {
   switch (item.kind) {
     case QueuedSend::Kind::request: {
       auto& operation = static_cast<Operation&>(item);
@@ -48,7 +48,7 @@ bool send_queued(PhysicalInterface& physical, Peer& peer, QueuedSend& item) noex
 
 // nullptr: nothing can go. A request that would ask too much of the peer has to wait, and all
 // requests behind it, whose order is kept.
-QueuedSend* next_to_send(SendQueues& queues, Peer& peer) noexcept {
+QueuedSend* next_to_send(SendQueues& queues, Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock) {
   if (peer.failed.load(std::memory_order_relaxed)) return nullptr;
   QueuedSend* const first = queues.first(peer);
   if (first == nullptr || first->kind != QueuedSend::Kind::request ||
@@ -58,12 +58,12 @@ QueuedSend* next_to_send(SendQueues& queues, Peer& peer) noexcept {
   return queues.first_not_held(peer);
 }
 
-void flush_queue(PhysicalInterface& physical, Peer& peer) noexcept {
+void flush_queue(PhysicalInterface& physical, Peer& peer) noexcept LINTEL_REQUIRES(polling) {
   physical.peers().reconsider(peer);
   SendQueues& queues = physical.queues();
   SentChain sent;  // their events must not be posted under the send lock
   {
-    std::lock_guard guard(peer.send_lock);
+    const LockGuard guard(peer.send_lock);
     queues.begin_flush(peer);
     const bool several = peer.queue_length > 1 && !peer.failed.load(std::memory_order_relaxed);
     if (several) peer.transport->hold(*peer.link);

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 
 #include "core/objects/network_interface.h"
 #include "core/operations/initiator_events.h"
@@ -15,6 +14,7 @@
 #include "core/progress/long_call.h"
 #include "core/progress/wait.h"
 #include "util/clock.h"
+#include "util/lock.h"
 #include "util/log.h"
 
 namespace lintel {
@@ -55,8 +55,9 @@ void publish_operation(Peer& peer, Operation& operation) noexcept {
   operation.peer.store(&peer, std::memory_order_release);
 }
 
-// Puts the operation behind what is queued already (peer.send_lock held).
-void queue_operation(PhysicalInterface& physical, Peer& peer, Operation& operation) noexcept {
+// Puts the operation behind what is queued already.
+void queue_operation(PhysicalInterface& physical, Peer& peer, Operation& operation) noexcept
+    LINTEL_REQUIRES(peer.send_lock) {
   if (MemoryDescriptor* put = operation.put.descriptor; put != nullptr) {
     put->pending.fetch_add(1, std::memory_order_relaxed);
     const uint64_t length = operation.header.length();
@@ -95,10 +96,10 @@ void kick_in_process(PhysicalInterface& physical, const Peer& peer) noexcept {
   physical.poller().kick();
 }
 
-// Notes what is to happen when the acknowledgement of an eager put comes (peer.send_lock held).
+// Notes what is to happen when the acknowledgement of an eager put comes.
 // False: no room.
 bool expect_ack(NetworkInterface& interface, Peer& peer, Request& request,
-                Operation** operation) noexcept {
+                Operation** operation) noexcept LINTEL_REQUIRES(peer.send_lock) {
   if (request.put.descriptor->event_queue == nullptr &&
       peer.counted_puts.add(request, request.header.cookie)) [[likely]]
     return true;
@@ -114,9 +115,9 @@ bool expect_ack(NetworkInterface& interface, Peer& peer, Request& request,
   return true;
 }
 
-// The acknowledgement is not awaited after all (peer.send_lock held).
+// The acknowledgement is not awaited after all.
 void forget_ack(PhysicalInterface& physical, Peer& peer, const Request& request,
-                Operation* operation) noexcept {
+                Operation* operation) noexcept LINTEL_REQUIRES(peer.send_lock) {
   if (operation != nullptr)
     physical.operations().discard(*operation);
   else if (request.header.asks_for_ack())
@@ -135,7 +136,7 @@ void forget_ack(PhysicalInterface& physical, Peer& peer, const Request& request,
   const bool reports_send = put.reports_send();
   const bool asks_for_ack = request.header.asks_for_ack();
   {
-    std::lock_guard guard(peer.send_lock);
+    const LockGuard guard(peer.send_lock);
     if (peer.queue_head != nullptr || peer.failed.load(std::memory_order_relaxed)) [[unlikely]]
       return false;
     Operation* operation = nullptr;
@@ -174,7 +175,7 @@ bool start_if_possible(NetworkInterface& interface, Peer& peer, Request& request
 
   SendStatus status = SendStatus::queue_full;
   {
-    std::lock_guard guard(peer.send_lock);
+    const LockGuard guard(peer.send_lock);
     Operation* operation = nullptr;
     if (peer.failed.load(std::memory_order_relaxed)) [[unlikely]] {
       status = SendStatus::peer_failed;

@@ -66,10 +66,11 @@ namespace lintel {
 void report_local_failure(const Request& request, ptl_ni_fail_t fail) noexcept;
 
 // --- from the send queue
-// Sends the first message of a queued operation (peer.send_lock held).
+// Sends the first message of a queued operation.
 [[nodiscard]] SendStatus send_operation(PhysicalInterface& interface, Peer& peer,
-                                        Operation& operation) noexcept;
-// Reports what became of it (no lock held).
+                                        Operation& operation) noexcept
+    LINTEL_REQUIRES(peer.send_lock);
+// Reports what became of it. No lock is held.
 void report_queued_send(PhysicalInterface& interface, Operation& operation) noexcept;
 // The operation was never sent and ends with `fail`.
 void fail_unsent_operation(PhysicalInterface& interface, Operation& operation,

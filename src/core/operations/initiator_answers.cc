@@ -1,15 +1,15 @@
 // Acknowledgements and replies as they arrive at the initiator (spec 4.2.2): they bypass matching
-// and name their operation by its cookie. The poll token is held. Message path.
+// and name their operation by its cookie. Message path.
 #include "core/operations/initiator_answers.h"
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 
 #include "core/objects/network_interface.h"
 #include "core/operations/exposed_memory.h"
 #include "core/operations/initiator_events.h"
 #include "core/operations/initiator_payload.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -29,7 +29,7 @@ namespace {
                                                  uint32_t cookie) noexcept {
   {
     // The sender holds the send lock until it knows whether the message was sent.
-    std::lock_guard guard(peer.send_lock);
+    const LockGuard guard(peer.send_lock);
     Operation* const operation = operation_of_peer(interface, peer, cookie);
     if (operation != nullptr &&
         operation->stage.load(std::memory_order_acquire) == Operation::Stage::sent)
@@ -109,7 +109,7 @@ struct Count {
 
 // A counted put has ended with success. `mlength`: bytes that the target took.
 Count end_counted_put(PhysicalInterface& interface, Peer& peer, uint32_t cookie,
-                      uint64_t mlength = UINT64_MAX) noexcept {
+                      uint64_t mlength = UINT64_MAX) noexcept LINTEL_REQUIRES(polling) {
   const CountedPuts::Put put = peer.counted_puts.take(cookie);
   if (put.descriptor.descriptor == nullptr) [[unlikely]] {
     interface.messages_refused.increment();
@@ -123,6 +123,7 @@ Count end_counted_put(PhysicalInterface& interface, Peer& peer, uint32_t cookie,
 
 void fail_counted_puts(Peer& peer) noexcept {
   peer.counted_puts.end_if([&](const CountedPuts::Put& put) {
+    polling.assert_held();
     peer.count_as_ended();
     if (CountingEvent* const counter = counter_of(put); counter != nullptr) counter->add_failure(1);
     return true;
@@ -273,7 +274,7 @@ void handle_data_request(PhysicalInterface& interface, Peer& peer,
   operation->stream_position = header.remote_offset;
   operation->stream_end = header.remote_offset + header.length();
   operation->stream_cookie = static_cast<uint32_t>(header.match_bits);
-  std::lock_guard guard(peer.send_lock);
+  const LockGuard guard(peer.send_lock);
   if (peer.queue_head == nullptr && send_request_data(peer, *operation)) {
     peer.note_in_process_send();
     return;

@@ -28,11 +28,12 @@ namespace lintel {
          (capabilities.remote_access && length > capabilities.remote_threshold_bytes);
 }
 
-// Sends header and payload (peer.send_lock held). `copy`: the payload if it is not to be read from
+// Sends header and payload. `copy`: the payload if it is not to be read from
 // the descriptor any more. `operation` records the memory that is exposed to the target; null only
 // for requests that expose none.
 [[nodiscard]] SendStatus send_payload(PhysicalInterface& physical, Peer& peer,
                                       const Request& request, Operation* operation,
-                                      const std::byte* copy = nullptr) noexcept;
+                                      const std::byte* copy = nullptr) noexcept
+    LINTEL_REQUIRES(peer.send_lock);
 
 }  // namespace lintel

@@ -1,9 +1,9 @@
 #include "core/operations/operation_table.h"
 
-#include <mutex>
 #include <utility>
 
 #include "util/address_space.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -39,7 +39,7 @@ bool OperationTable::reclaim(const PeerTable& peers) noexcept {
   };
   for (uint32_t i = 0; i < peers.size(); ++i) {
     Peer& peer = peers.at(i);
-    std::lock_guard guard(peer.send_lock);
+    const LockGuard guard(peer.send_lock);
     release_chain(std::exchange(peer.free_operations, none));
     release_chain(peer.returned_operations.exchange(none, std::memory_order_acquire));
   }

@@ -8,6 +8,7 @@
 #include "core/operations/exposed_memory.h"
 #include "core/operations/operation.h"
 #include "core/operations/peer_table.h"
+#include "transport/polling.h"
 #include "util/arena.h"
 #include "util/assert.h"
 
@@ -18,8 +19,8 @@ class OperationTable {
   // Set-up path. False: no address space.
   [[nodiscard]] bool open() noexcept;
 
-  // peer.send_lock held. nullptr: none is free.
-  [[nodiscard]] Operation* allocate(Peer& peer) noexcept {
+  // nullptr: none is free.
+  [[nodiscard]] Operation* allocate(Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock) {
     const uint32_t index = peer.free_operations;
     if (index == none) [[unlikely]]
       return allocate_returned(peer);
@@ -33,9 +34,9 @@ class OperationTable {
   [[nodiscard]] bool reclaim(const PeerTable& peers) noexcept;
   // The operation was never sent. Any thread.
   void discard(Operation& operation) noexcept;
-  // Token held. Returns slots to their peer in one chain per burst, so that neither side needs a
+  // Returns slots to their peer in one chain per burst, so that neither side needs a
   // locked instruction for each.
-  void end(Operation& operation) noexcept {
+  void end(Operation& operation) noexcept LINTEL_REQUIRES(polling) {
     LINTEL_ASSERT(operation.peer.load(std::memory_order_relaxed) != nullptr);
     withdraw_memory(operation, false);
     Peer& peer = *operation.peer.load(std::memory_order_relaxed);
@@ -46,7 +47,7 @@ class OperationTable {
     peer.returned_chain_head = index;
     peer.count_as_ended();
   }
-  void return_ended(Peer& peer) noexcept {
+  void return_ended(Peer& peer) noexcept LINTEL_REQUIRES(polling) {
     if (peer.returned_chain_head != none) return_chain(peer);
   }
 
@@ -57,9 +58,9 @@ class OperationTable {
   [[nodiscard]] uint32_t cookie_of(const Operation& operation) const noexcept {
     return cookie_in(operations_, operation);
   }
-  // Calls action(Operation&) for all that have not ended. Token held.
+  // Calls action(Operation&) for all that have not ended.
   template <typename Action>
-  void for_each(Action&& action) noexcept {
+  void for_each(Action&& action) noexcept LINTEL_REQUIRES(polling) {
     for_each_live(operations_, action);
   }
 
@@ -80,8 +81,8 @@ class OperationTable {
     operation.peer.store(nullptr, std::memory_order_relaxed);
   }
   // The peer has no slot at hand.
-  [[nodiscard]] Operation* allocate_returned(Peer& peer) noexcept;
-  void return_chain(Peer& peer) noexcept;
+  [[nodiscard]] Operation* allocate_returned(Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock);
+  void return_chain(Peer& peer) noexcept LINTEL_REQUIRES(polling);
 
   static constexpr uint32_t none = Arena<Operation>::no_index;
   Arena<Operation> operations_;

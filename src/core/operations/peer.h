@@ -13,6 +13,7 @@
 #include "transport/transport.h"
 #include "util/arena.h"
 #include "util/spin_lock.h"
+#include "util/thread_annotations.h"
 
 namespace lintel {
 
@@ -23,9 +24,8 @@ struct alignas(64) Peer {
   std::atomic<uint32_t> next_free{0};
   ProcessId id{};
 
-  // --- under send_lock
   SpinLock send_lock;
-  bool queue_listed = false;                // see SendQueues
+  bool queue_listed LINTEL_GUARDED_BY(send_lock) = false;  // see SendQueues
   std::atomic<bool> failed{true};           // or not connected yet; written under send_lock
   std::atomic<bool> awaits_process{false};  // its link has not found one; written under send_lock
   Link* link = nullptr;                     // by which messages travel to it
@@ -34,10 +34,11 @@ struct alignas(64) Peer {
   PollFlag* in_process_sends = nullptr;
   std::atomic<uint32_t> eager_put_bytes{
       0};  // the longest put whose payload travels with its header
-  QueuedSend* queue_head = nullptr;
-  QueuedSend** queue_tail = &queue_head;
-  std::atomic<uint32_t> queue_length{0};                  // written under send_lock
-  uint32_t free_operations = Arena<Operation>::no_index;  // chain through next_free
+  QueuedSend* queue_head LINTEL_GUARDED_BY(send_lock) = nullptr;
+  QueuedSend** queue_tail LINTEL_GUARDED_BY(send_lock) = &queue_head;
+  std::atomic<uint32_t> queue_length{0};  // written under send_lock
+  // Chain through next_free.
+  uint32_t free_operations LINTEL_GUARDED_BY(send_lock) = Arena<Operation>::no_index;
   CountedPuts counted_puts;
   TrafficCounters sent;
   Peer* next_with_queue = nullptr;          // under the lock of SendQueues
@@ -48,24 +49,25 @@ struct alignas(64) Peer {
   std::atomic<uint32_t> helped_without_effect_at{UINT32_MAX};
   // Requests that wait until the peer has answered others. As long as there are any, the mark is
   // the first item of the queue.
-  QueuedSend held_mark{.kind = QueuedSend::Kind::mark};
-  QueuedSend* held_head = nullptr;
-  QueuedSend** held_tail = &held_head;
-  uint32_t answers = 0;       // that wait in the queue
-  uint32_t long_answers = 0;  // of them with a LongPayload
+  QueuedSend held_mark LINTEL_GUARDED_BY(send_lock){.kind = QueuedSend::Kind::mark};
+  QueuedSend* held_head LINTEL_GUARDED_BY(send_lock) = nullptr;
+  QueuedSend** held_tail LINTEL_GUARDED_BY(send_lock) = &held_head;
+  uint32_t answers LINTEL_GUARDED_BY(send_lock) = 0;       // that wait in the queue
+  uint32_t long_answers LINTEL_GUARDED_BY(send_lock) = 0;  // of them with a LongPayload
 
-  // --- under the poll token
-  alignas(64) uint32_t acks[ack_batch_capacity];
-  uint32_t ack_count = 0;
-  uint32_t transfers = 0;  // long messages under way from or to it, at the target
-  uint32_t returned_chain_head = Arena<Operation>::no_index;  // ended operations of this burst
-  uint32_t returned_chain_tail = Arena<Operation>::no_index;
-  uint64_t gone_said_ns = 0;  // when the log last told that it is gone
+  alignas(64) uint32_t acks[ack_batch_capacity] LINTEL_GUARDED_BY(polling);
+  uint32_t ack_count LINTEL_GUARDED_BY(polling) = 0;
+  uint32_t transfers LINTEL_GUARDED_BY(polling) =
+      0;  // long messages under way from or to it, at the target
+  uint32_t returned_chain_head LINTEL_GUARDED_BY(polling) =
+      Arena<Operation>::no_index;  // ended operations of this burst
+  uint32_t returned_chain_tail LINTEL_GUARDED_BY(polling) = Arena<Operation>::no_index;
+  uint64_t gone_said_ns LINTEL_GUARDED_BY(polling) = 0;  // when the log last told that it is gone
   // Gets whose data were sent from where they lie, in the order sent, through next_active.
-  Transfer* unreleased_head = nullptr;
-  Transfer* unreleased_tail = nullptr;
-  bool unreleased_listed = false;
-  Peer* next_unreleased = nullptr;
+  Transfer* unreleased_head LINTEL_GUARDED_BY(polling) = nullptr;
+  Transfer* unreleased_tail LINTEL_GUARDED_BY(polling) = nullptr;
+  bool unreleased_listed LINTEL_GUARDED_BY(polling) = false;
+  Peer* next_unreleased LINTEL_GUARDED_BY(polling) = nullptr;
 
   // --- shared
   std::atomic<uint32_t> returned_operations{Arena<Operation>::no_index};
@@ -81,16 +83,16 @@ struct alignas(64) Peer {
   void note_in_process_send() const noexcept {
     if (in_process_sends != nullptr) in_process_sends->set();
   }
-  void count_as_started() noexcept {  // send_lock held
+  void count_as_started() noexcept LINTEL_REQUIRES(send_lock) {
     operations_started.store(operations_started.load(std::memory_order_relaxed) + 1,
                              std::memory_order_relaxed);
   }
-  void count_as_ended() noexcept {  // token held
+  void count_as_ended() noexcept LINTEL_REQUIRES(polling) {
     operations_ended.store(operations_ended.load(std::memory_order_relaxed) + 1,
                            std::memory_order_relaxed);
   }
-  // Operations that were sent and have not ended. send_lock held.
-  [[nodiscard]] uint32_t in_flight() const noexcept {
+  // Operations that were sent and have not ended.
+  [[nodiscard]] uint32_t in_flight() const noexcept LINTEL_REQUIRES(send_lock) {
     return operations_started.load(std::memory_order_relaxed) -
            operations_ended.load(std::memory_order_relaxed);
   }
@@ -98,8 +100,8 @@ struct alignas(64) Peer {
     return operations_started.load(std::memory_order_relaxed) !=
            operations_ended.load(std::memory_order_relaxed);
   }
-  // A thread waits for this peer: check that it lives. Token held.
-  [[nodiscard]] bool is_awaited() const noexcept {
+  // A thread waits for this peer: check that it lives.
+  [[nodiscard]] bool is_awaited() const noexcept LINTEL_REQUIRES(polling) {
     return !failed.load(std::memory_order_acquire) &&
            (has_outstanding() || queue_length.load(std::memory_order_relaxed) != 0 ||
             transfers != 0);

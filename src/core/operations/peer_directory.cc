@@ -7,6 +7,7 @@
 #include "transport/process_key.h"
 #include "util/awaited_process.h"
 #include "util/clock.h"
+#include "util/lock.h"
 #include "util/log.h"
 #include "util/node_identity.h"
 #include "util/text.h"
@@ -21,6 +22,7 @@ constexpr uint32_t most_counted_put_rings = 1u << 12;  // peers with counted put
 bool PeerDirectory::open(Transports transports, std::span<const OpenedTransports::Unused> unused,
                          PollFlag& in_process_sends) noexcept {
   transports_ = transports;
+  const LockGuard guard(mutex_);
   reasons_.open(transports, unused);
   in_process_sends_ = &in_process_sends;
   return table_.open() && counted_put_rings_.open(most_counted_put_rings);
@@ -37,7 +39,7 @@ void PeerDirectory::set_peer(Link& link, Peer* peer) noexcept {
 
 Peer* PeerDirectory::connect(ProcessId id) noexcept {
   const WithoutCancellation scope;
-  std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   Peer* peer = table_.find(id);
   if (peer != nullptr && !peer->failed.load(std::memory_order_relaxed)) return peer;
   try {
@@ -62,7 +64,6 @@ Peer* PeerDirectory::connect(ProcessId id) noexcept {
   return nullptr;
 }
 
-// mutex_ held.
 void PeerDirectory::attach(Peer& peer, Transport& transport, Link& link,
                            const std::string& not_others) noexcept {
   const Capabilities& capabilities = transport.capabilities();
@@ -74,7 +75,7 @@ void PeerDirectory::attach(Peer& peer, Transport& transport, Link& link,
             .c_str(),
         not_others.empty() ? "" : "; not by ", not_others.c_str());
   }
-  std::lock_guard guard(peer.send_lock);
+  const LockGuard guard(peer.send_lock);
   std::atomic_ref<Link*>(peer.link).store(&link, std::memory_order_relaxed);
   peer.transport = &transport;
   peer.awaits_process.store(!capabilities.finds_at_once && transport.incarnation(link) == 0,
@@ -117,14 +118,14 @@ Peer* PeerDirectory::accept(Link& link, Transport& transport) noexcept {
 }
 
 void PeerDirectory::try_better(Peer& peer) noexcept {
-  const Lock guard = lock();
+  const LockGuard guard(mutex_);
   const uint64_t found = peer.transport->incarnation(*peer.link);
   if (found == 0 || peer.failed.load(std::memory_order_relaxed)) return;
   peer.awaits_process.store(false, std::memory_order_relaxed);
   static_cast<void>(attach_by_better(peer, *peer.transport, found));
 }
 
-// mutex_ held. By a transport that is tried before that one and leads to the same process.
+// By a transport that is tried before that one and leads to the same process.
 bool PeerDirectory::attach_by_better(Peer& peer, const Transport& than,
                                      uint64_t incarnation) noexcept {
   const WithoutCancellation scope;
@@ -149,7 +150,7 @@ bool PeerDirectory::attach_by_better(Peer& peer, const Transport& than,
 }
 
 PeerPath PeerDirectory::path_to(ProcessId id) {
-  std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   const Peer* peer = table_.find(id);
   if (peer != nullptr && peer->failed.load(std::memory_order_relaxed))
     return {nullptr, {}, peer->failed_because};

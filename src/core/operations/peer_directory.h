@@ -4,11 +4,12 @@
 // path.
 #pragma once
 
-#include <mutex>
 #include <span>
 
 #include "core/operations/peer_table.h"
 #include "core/operations/transport_reasons.h"
+#include "transport/polling.h"
+#include "util/lock.h"
 #include "util/log.h"
 
 namespace lintel {
@@ -23,7 +24,6 @@ struct PeerPath {
 class PeerDirectory {
  public:
   using Transports = std::span<const std::unique_ptr<Transport>>;  // in the order of preference
-  using Lock = std::unique_lock<std::recursive_mutex>;
 
   // Set-up path. False: no address space. The transports and the list of unused ones must outlive
   // the directory.
@@ -46,9 +46,9 @@ class PeerDirectory {
   static void set_peer(Link& link, Peer* peer) noexcept;
 
   // Held while peers connect or fail.
-  [[nodiscard]] Lock lock() noexcept { return Lock(mutex_); }
-  // Lock held. A process that is not connected has connected by itself. nullptr: too many peers.
-  [[nodiscard]] Peer* accept(Link& link, Transport& transport) noexcept;
+  [[nodiscard]] RecursiveMutex& mutex() noexcept LINTEL_RETURN_CAPABILITY(mutex_) { return mutex_; }
+  // A process that is not connected has connected by itself. nullptr: too many peers.
+  [[nodiscard]] Peer* accept(Link& link, Transport& transport) noexcept LINTEL_REQUIRES(mutex_);
   // The peer may have been connected before its process ran, when only a worse transport would do.
   // Before the first message goes to it, the better ones are tried once more. The poller.
   void reconsider(Peer& peer) noexcept {
@@ -62,14 +62,14 @@ class PeerDirectory {
   // Messages of a kind sent to all peers, or the bytes of their payloads.
   [[nodiscard]] uint64_t sent(MessageKind kind, bool bytes) const noexcept;
   [[nodiscard]] const PeerTable& all() const noexcept { return table_; }
-  // Token held. A peer in another process is connected.
-  [[nodiscard]] bool has_others() const noexcept;
-  // Token held. An operation waits for a peer.
-  [[nodiscard]] bool awaits_any() const noexcept;
-  // Token held. Asks each transport about those of its peers that an operation waits for.
+  // A peer in another process is connected.
+  [[nodiscard]] bool has_others() const noexcept LINTEL_REQUIRES(polling);
+  // An operation waits for a peer.
+  [[nodiscard]] bool awaits_any() const noexcept LINTEL_REQUIRES(polling);
+  // Asks each transport about those of its peers that an operation waits for.
   // Calls check(Transport&, Link* const*, count).
   template <typename Check>
-  void check_awaited(Check&& check) noexcept {
+  void check_awaited(Check&& check) noexcept LINTEL_REQUIRES(polling) {
     constexpr unsigned checked_at_once = 64;
     Link* links[checked_at_once];
     for (const std::unique_ptr<Transport>& transport : transports_) {
@@ -90,8 +90,9 @@ class PeerDirectory {
   [[nodiscard]] Peer* connect(ProcessId id) noexcept;
   void try_better(Peer& peer) noexcept;
   [[nodiscard]] bool attach_by_better(Peer& peer, const Transport& than,
-                                      uint64_t incarnation) noexcept;
-  void attach(Peer& peer, Transport& transport, Link& link, const std::string& not_others) noexcept;
+                                      uint64_t incarnation) noexcept LINTEL_REQUIRES(mutex_);
+  void attach(Peer& peer, Transport& transport, Link& link, const std::string& not_others) noexcept
+      LINTEL_REQUIRES(mutex_);
 
   Transports transports_;
   PollFlag* in_process_sends_ = nullptr;
@@ -99,11 +100,11 @@ class PeerDirectory {
   PeerTable table_;
   Arena<CountedPuts::Ring> counted_put_rings_;
   // Recursive: what a failing peer's events set off may connect to another.
-  std::recursive_mutex mutex_;
-  // --- under it
-  TransportReasons reasons_;
-  SaidRecently said_unreached_;
-  const std::string* unreached_because_ = nullptr;  // the last process that could not be connected
+  RecursiveMutex mutex_;
+  TransportReasons reasons_ LINTEL_GUARDED_BY(mutex_);
+  SaidRecently said_unreached_ LINTEL_GUARDED_BY(mutex_);
+  // The last process that could not be connected.
+  const std::string* unreached_because_ LINTEL_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace lintel

@@ -1,13 +1,12 @@
 #include "core/operations/peer_failure.h"
 
-#include <mutex>
-
 #include "core/operations/initiator.h"
 #include "core/operations/initiator_answers.h"
 #include "core/operations/physical_interface.h"
 #include "core/operations/target_transfer.h"
 #include "util/awaited_process.h"
 #include "util/clock.h"
+#include "util/lock.h"
 #include "util/log.h"
 #include "util/node_identity.h"
 
@@ -38,7 +37,7 @@ void fail_peer(PhysicalInterface& physical, Peer& peer, const Link::Failure& fai
   bool in_order;
   QueuedSend* queued;
   {
-    std::lock_guard guard(peer.send_lock);
+    const LockGuard guard(peer.send_lock);
     in_order = !peer.has_outstanding() && peer.queue_length == 0;
     peer.failed.store(true, std::memory_order_release);
     queued = physical.queues().take_all(peer);
@@ -65,13 +64,14 @@ void fail_peer(PhysicalInterface& physical, Peer& peer, const Link::Failure& fai
       fail_unsent_operation(physical, static_cast<Operation&>(*queued), PTL_NI_UNDELIVERABLE);
     } else if (queued->kind == QueuedSend::Kind::answer) {
       ++answers;
-      const std::lock_guard guard(peer.send_lock);
+      const LockGuard guard(peer.send_lock);
       physical.answers().release(peer, static_cast<Answer&>(*queued));
     }
     queued = next;  // data of operations and transfers end with these, below
   }
   if (answers > many_answers) physical.answers().give_back();
   physical.operations().for_each([&](Operation& operation) {
+    polling.assert_held();
     if (operation.peer.load(std::memory_order_relaxed) == &peer)
       fail_operation(physical, operation);
   });
@@ -82,6 +82,7 @@ void fail_peer(PhysicalInterface& physical, Peer& peer, const Link::Failure& fai
   static_cast<void>(end_released_transfers(physical));
   peer.unreleased_head = nullptr;
   transfers.for_each([&](Transfer& transfer) {
+    polling.assert_held();
     if (transfer.peer.load(std::memory_order_relaxed) != &peer) return;
     // One that is to be advanced fails by itself, or has ended and only reports.
     if (transfers.is_active(transfer))

@@ -1,7 +1,8 @@
-// What follows when a peer has died or left. Connection path, the poll token held.
+// What follows when a peer has died or left. Connection path.
 #pragma once
 
 #include "core/operations/peer.h"
+#include "transport/polling.h"
 
 namespace lintel {
 
@@ -9,6 +10,7 @@ class PhysicalInterface;
 
 // Ends every operation with the peer, as PTL_NI_UNDELIVERABLE (spec 3.13.3). The lock of the
 // PeerDirectory is held.
-void fail_peer(PhysicalInterface& physical, Peer& peer, const Link::Failure& failure) noexcept;
+void fail_peer(PhysicalInterface& physical, Peer& peer, const Link::Failure& failure) noexcept
+    LINTEL_REQUIRES(polling);
 
 }  // namespace lintel

@@ -27,8 +27,9 @@ inline constexpr uint32_t most_transfers_of_peer = 2 * most_transfers_in_flight;
   return taken < std::min(most, capacity - in_use);
 }
 
-// The initiator's side. peer.send_lock held. The header is complete.
-[[nodiscard]] inline bool has_to_wait(const Peer& peer, const MessageHeader& header) noexcept {
+// The initiator's side. The header is complete.
+[[nodiscard]] inline bool has_to_wait(const Peer& peer, const MessageHeader& header) noexcept
+    LINTEL_REQUIRES(peer.send_lock) {
   if ((header.flags & flag_remote_memory) != 0) return peer.in_flight() >= most_transfers_in_flight;
   const bool is_replied_to = header.kind == MessageKind::get ||
                              header.kind == MessageKind::fetch_atomic ||

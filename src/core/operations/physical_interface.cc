@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "core/objects/network_interface.h"
@@ -17,6 +16,7 @@
 #include "core/operations/target_transfer.h"
 #include "util/clock.h"
 #include "util/config.h"
+#include "util/lock.h"
 #include "util/log.h"
 #include "util/node_identity.h"
 
@@ -112,7 +112,7 @@ void PhysicalInterface::close() noexcept {
   const uint64_t deadline = now_ns() + closing_limit_ns;
   bool done = false;
   while (!done && now_ns() < deadline) {
-    poller_.exclusively([&] {
+    poller_.exclusively([&]() LINTEL_REQUIRES(polling) {
       done = !queues_.any() && all_delivered();
       if (!done) poller_.poll_once();
     });
@@ -135,18 +135,19 @@ PhysicalInterface::~PhysicalInterface() {
 
 void PhysicalInterface::set_logical(unsigned slot, NetworkInterface* interface) noexcept {
   NetworkInterface* before = nullptr;
-  poller_.exclusively(
-      [&] { before = logical_[slot].exchange(interface, std::memory_order_acq_rel); });
+  poller_.exclusively([&]() LINTEL_REQUIRES(polling) {
+    before = logical_[slot].exchange(interface, std::memory_order_acq_rel);
+  });
   if (before == nullptr) return;
   finish_remote_accesses(*before);
-  poller_.exclusively([&] { forget_logical(*before); });
+  poller_.exclusively([&]() LINTEL_REQUIRES(polling) { forget_logical(*before); });
 }
 
 void PhysicalInterface::finish_remote_accesses(const NetworkInterface& interface) noexcept {
   bool under_way = true;
   while (under_way) {
     under_way = false;
-    poller_.exclusively([&] {
+    poller_.exclusively([&]() LINTEL_REQUIRES(polling) {
       transfers_.for_each([&](const Transfer& transfer) {
         under_way |= transfer.interface == &interface && transfer.in_flight != 0;
       });
@@ -161,16 +162,18 @@ void PhysicalInterface::forget_logical(NetworkInterface& interface) noexcept {
   for (uint32_t i = 0; i < peers.size(); ++i) {
     Peer& peer = peers.at(i);
     {
-      std::lock_guard guard(peer.send_lock);
+      const LockGuard guard(peer.send_lock);
       queues_.drop_all_of(peer, interface);
     }
     peer.counted_puts.end_if([&](const CountedPuts::Put& put) {
+      polling.assert_held();
       const bool ends = interface.descriptors().owns(put.descriptor.descriptor);
       if (ends) peer.count_as_ended();
       return ends;
     });
   }
   operations_.for_each([&](Operation& operation) {
+    polling.assert_held();
     if (operation.interface != &interface) return;
     operations_.end(operation);
   });
@@ -179,7 +182,7 @@ void PhysicalInterface::forget_logical(NetworkInterface& interface) noexcept {
 }
 
 void* PhysicalInterface::on_new_link(Link& link) noexcept {
-  const PeerDirectory::Lock lock = peers_.lock();
+  const LockGuard guard(peers_.mutex());
   Transport& transport = poller_.transports().current();
   Peer* const peer = peers_.find(link.peer);
   if (peer == nullptr || peer->failed.load(std::memory_order_relaxed))
@@ -199,7 +202,7 @@ void* PhysicalInterface::on_new_link(Link& link) noexcept {
 }
 
 void PhysicalInterface::on_peer_failed(Link& link) noexcept {
-  const PeerDirectory::Lock lock = peers_.lock();
+  const LockGuard guard(peers_.mutex());
   Peer* const peer = PeerDirectory::peer_of(link);
   if (peer == nullptr || peer->failed.load(std::memory_order_relaxed)) return;
   if (peer->link == &link) return fail_peer(*this, *peer, link.failure);
@@ -222,13 +225,13 @@ bool PhysicalInterface::may_access(Link& link, const RemoteMemory& memory, bool 
 bool PhysicalInterface::exclude_senders(Link& link, void (*action)(Link&, void*),
                                         void* argument) noexcept {
   if (Peer* const peer = PeerDirectory::peer_of(link); peer != nullptr) {
-    const std::lock_guard guard(peer->send_lock);
+    const LockGuard guard(peer->send_lock);
     action(link, argument);
     return true;
   }
   // Nobody sends by a link without a peer, as one whose peer failed by another link. It would get
   // one under this lock.
-  const PeerDirectory::Lock lock = peers_.lock();
+  const LockGuard guard(peers_.mutex());
   if (PeerDirectory::peer_of(link) != nullptr) return false;
   action(link, argument);
   return true;
@@ -246,16 +249,19 @@ bool PhysicalInterface::is_ready() const noexcept {
 }
 
 void PhysicalInterface::check_peers() noexcept {
-  peers_.check_awaited([&](Transport& transport, Link* const* links, unsigned count) {
-    poller_.transports().check_peers(transport, *this, links, count);
-  });
+  peers_.check_awaited([&](Transport& transport, Link* const* links, unsigned count)
+                           LINTEL_REQUIRES(polling) {
+                             poller_.transports().check_peers(transport, *this, links, count);
+                           });
 }
 
 void PhysicalInterface::wake_awaited_peers() noexcept {
-  peers_.check_awaited([](Transport& transport, Link* const* links, unsigned count) {
-    if (!transport.capabilities().wakes_progress) return;
-    for (unsigned i = 0; i < count; ++i) transport.wake_progress(*links[i]);
-  });
+  peers_.check_awaited([](Transport& transport, Link* const* links, unsigned count)
+                           LINTEL_REQUIRES(polling) {
+                             if (!transport.capabilities().wakes_progress) return;
+                             for (unsigned i = 0; i < count; ++i)
+                               transport.wake_progress(*links[i]);
+                           });
 }
 
 // Inlined: the call would cost 20 instructions a message.
@@ -321,7 +327,7 @@ void PhysicalInterface::on_messages(Link& link, const InboundMessage* messages,
 // messages describe, so the data follow in messages.
 void PhysicalInterface::take_from_other_link(Link& link, const InboundMessage* messages,
                                              unsigned count) noexcept {
-  const PeerDirectory::Lock lock = peers_.lock();
+  const LockGuard guard(peers_.mutex());
   Transport& transport = poller_.transports().current();
   Peer* peer = PeerDirectory::peer_of(link);
   if (peer == nullptr || peer->failed.load(std::memory_order_relaxed) ||

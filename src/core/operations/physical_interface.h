@@ -66,12 +66,16 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
   }
 
   // --- MessageSink
-  void* on_new_link(Link& link) noexcept override;
-  void on_messages(Link& link, const InboundMessage* messages, unsigned count) noexcept override;
-  void on_peer_failed(Link& link) noexcept override;
-  void on_remote_done(Link& link, uint32_t token, RemoteResult result) noexcept override;
-  bool may_access(Link& link, const RemoteMemory& memory, bool write) noexcept override;
-  bool exclude_senders(Link& link, void (*action)(Link&, void*), void* argument) noexcept override;
+  void* on_new_link(Link& link) noexcept override LINTEL_REQUIRES(polling);
+  void on_messages(Link& link, const InboundMessage* messages, unsigned count) noexcept override
+      LINTEL_REQUIRES(polling);
+  void on_peer_failed(Link& link) noexcept override LINTEL_REQUIRES(polling);
+  void on_remote_done(Link& link, uint32_t token, RemoteResult result) noexcept override
+      LINTEL_REQUIRES(polling);
+  bool may_access(Link& link, const RemoteMemory& memory, bool write) noexcept override
+      LINTEL_REQUIRES(polling);
+  bool exclude_senders(Link& link, void (*action)(Link&, void*), void* argument) noexcept override
+      LINTEL_REQUIRES(polling);
 
   TrafficCounters received;
   SharedCounter peers_failed;
@@ -80,20 +84,28 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
 
  private:
   // --- PolledWork
-  unsigned advance() noexcept override;
-  [[nodiscard]] bool is_ready() const noexcept override;
-  [[nodiscard]] bool sends_wait() const noexcept override { return queues_.any(); }
-  [[nodiscard]] bool has_peers() const noexcept override { return peers_.has_others(); }
-  [[nodiscard]] bool awaits_peers() const noexcept override { return peers_.awaits_any(); }
-  void check_peers() noexcept override;
-  void wake_awaited_peers() noexcept override;
+  unsigned advance() noexcept override LINTEL_REQUIRES(polling);
+  [[nodiscard]] bool is_ready() const noexcept override LINTEL_REQUIRES(polling);
+  [[nodiscard]] bool sends_wait() const noexcept override LINTEL_REQUIRES(polling) {
+    return queues_.any();
+  }
+  [[nodiscard]] bool has_peers() const noexcept override LINTEL_REQUIRES(polling) {
+    return peers_.has_others();
+  }
+  [[nodiscard]] bool awaits_peers() const noexcept override LINTEL_REQUIRES(polling) {
+    return peers_.awaits_any();
+  }
+  void check_peers() noexcept override LINTEL_REQUIRES(polling);
+  void wake_awaited_peers() noexcept override LINTEL_REQUIRES(polling);
 
-  void take_messages(Peer& peer, const InboundMessage* messages, unsigned count) noexcept;
-  void take_from_other_link(Link& link, const InboundMessage* messages, unsigned count) noexcept;
+  void take_messages(Peer& peer, const InboundMessage* messages, unsigned count) noexcept
+      LINTEL_REQUIRES(polling);
+  void take_from_other_link(Link& link, const InboundMessage* messages, unsigned count) noexcept
+      LINTEL_REQUIRES(polling);
   void set_up_waiting();
-  [[nodiscard]] bool all_delivered() noexcept;
+  [[nodiscard]] bool all_delivered() noexcept LINTEL_REQUIRES(polling);
   void finish_remote_accesses(const NetworkInterface& interface) noexcept;
-  void forget_logical(NetworkInterface& interface) noexcept;
+  void forget_logical(NetworkInterface& interface) noexcept LINTEL_REQUIRES(polling);
 
   uint32_t number_ = 0;
   ProcessId id_{};

@@ -1,13 +1,12 @@
 // The common case at the target: a put that came with its payload and fits an entry of the priority
-// list at the requested offset. handle_request() does the same for every message. Message path, the
-// poll token held.
+// list at the requested offset. handle_request() does the same for every message. Message path.
 #pragma once
-
-#include <mutex>
 
 #include "core/objects/delivery.h"
 #include "core/objects/network_interface.h"
 #include "core/operations/target_request.h"
+#include "transport/polling.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -25,7 +24,7 @@ namespace lintel {
   CountingEvent* counter = nullptr;
   uint64_t amount = 1;
   {
-    std::lock_guard guard(portal->lock);
+    const LockGuard guard(portal->lock);
     // A portal table entry that is not allocated is not enabled.
     if (!portal->enabled) [[unlikely]]
       return false;
@@ -68,6 +67,7 @@ namespace lintel {
 
 // The same for a message that has arrived. Acknowledges it.
 [[nodiscard]] bool deliver_plain_put(PhysicalInterface& physical, Peer& peer,
-                                     const InboundMessage& message) noexcept;
+                                     const InboundMessage& message) noexcept
+    LINTEL_REQUIRES(polling);
 
 }  // namespace lintel

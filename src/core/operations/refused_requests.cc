@@ -27,23 +27,6 @@ constexpr RefusalText texts[] = {
 };
 static_assert(std::size(texts) == PTL_LINTEL_DROP_REASONS);
 
-const char* name_of(MessageKind kind) noexcept {
-  switch (kind) {
-    case MessageKind::put:
-      return "put";
-    case MessageKind::get:
-      return "get";
-    case MessageKind::atomic:
-      return "atomic";
-    case MessageKind::fetch_atomic:
-      return "fetch_atomic";
-    case MessageKind::swap:
-      return "swap";
-    default:
-      return "message";
-  }
-}
-
 }  // namespace
 
 const RefusalText& refusal_text(Refusal reason) noexcept {
@@ -62,7 +45,7 @@ void RefusedRequests::note(Refusal reason, ProcessId initiator,
   if (!log_enabled(LogLevel::debug) || !is_due(reason, initiator, true)) return;
   log_message(LogLevel::debug,
               "dropped a %s of %" PRIu64 " bytes from %s: %s: pt_index %u, match bits 0x%" PRIx64,
-              name_of(request.kind), request.length(),
+              kind_name(request.kind), request.length(),
               ProcessText(initiator.nid, initiator.pid).c_str(), refusal_text(reason).text,
               request.pt_index, request.match_bits);
 }
@@ -75,7 +58,7 @@ void RefusedRequests::note_answer(ProcessId target, const MessageHeader& answer)
   log_message(LogLevel::debug,
               "%s dropped a %s of this process: %s: pt_index %u, match bits 0x%" PRIx64,
               ProcessText(target.nid, target.pid).c_str(),
-              name_of(static_cast<MessageKind>(answer.hdr_data & 0xff)), texts[reason].text,
+              kind_name(static_cast<MessageKind>(answer.hdr_data & 0xff)), texts[reason].text,
               answer.pt_index, answer.match_bits);
 }
 

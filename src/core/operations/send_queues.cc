@@ -1,9 +1,9 @@
 #include "core/operations/send_queues.h"
 
-#include <mutex>
 #include <utility>
 
 #include "util/assert.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -108,7 +108,7 @@ void SendQueues::drop_all_of(Peer& peer, const NetworkInterface& interface) noex
 void SendQueues::list(Peer& peer) noexcept {
   if (peer.queue_listed) return;
   peer.queue_listed = true;
-  std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   peer.next_with_queue = listed_.load(std::memory_order_relaxed);
   listed_.store(&peer, std::memory_order_release);
   // Last: the poller takes this report before it looks for listed peers without the lock.
@@ -116,7 +116,7 @@ void SendQueues::list(Peer& peer) noexcept {
 }
 
 Peer* SendQueues::take_listed() noexcept {
-  std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   return listed_.exchange(nullptr, std::memory_order_relaxed);
 }
 

@@ -19,24 +19,26 @@ class SendQueues {
   // `work_due` is set while a peer is listed.
   explicit SendQueues(PollFlag& work_due) noexcept : work_due_(work_due) {}
 
-  // peer.send_lock held in all functions that take a peer.
-  void enqueue(Peer& peer, QueuedSend& item) noexcept;
+  void enqueue(Peer& peer, QueuedSend& item) noexcept LINTEL_REQUIRES(peer.send_lock);
   // The first item, held ones before the others; nullptr: there is none.
-  [[nodiscard]] static QueuedSend* first(const Peer& peer) noexcept {
+  [[nodiscard]] static QueuedSend* first(const Peer& peer) noexcept
+      LINTEL_REQUIRES(peer.send_lock) {
     return peer.held_head != nullptr ? peer.held_head : peer.queue_head;
   }
   // Holds all requests that are queued, and those to come as long as any is held.
-  void hold_requests(Peer& peer) noexcept;
+  void hold_requests(Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock);
   // The first item that is not held; nullptr: there is none. Requests are held.
-  [[nodiscard]] static QueuedSend* first_not_held(const Peer& peer) noexcept {
+  [[nodiscard]] static QueuedSend* first_not_held(const Peer& peer) noexcept
+      LINTEL_REQUIRES(peer.send_lock) {
     return peer.held_mark.next_queued;
   }
   // Takes an item off that one of these functions returned.
-  void remove(Peer& peer, QueuedSend& item) noexcept;
+  void remove(Peer& peer, QueuedSend& item) noexcept LINTEL_REQUIRES(peer.send_lock);
   // Takes all items off, held ones too; returns the first of a chain through `next_queued`.
-  [[nodiscard]] QueuedSend* take_all(Peer& peer) noexcept;
+  [[nodiscard]] QueuedSend* take_all(Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock);
   // Drops what a logical interface that goes has queued, without events.
-  void drop_all_of(Peer& peer, const NetworkInterface& interface) noexcept;
+  void drop_all_of(Peer& peer, const NetworkInterface& interface) noexcept
+      LINTEL_REQUIRES(peer.send_lock);
 
   // Any peer is listed: the poller has to flush queues.
   [[nodiscard]] bool any() const noexcept {
@@ -44,8 +46,10 @@ class SendQueues {
   }
   // The listed peers, through `next_with_queue`. Each is taken off the list by begin_flush().
   [[nodiscard]] Peer* take_listed() noexcept;
-  void begin_flush(Peer& peer) noexcept { peer.queue_listed = false; }
-  void end_flush(Peer& peer) noexcept {
+  void begin_flush(Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock) {
+    peer.queue_listed = false;
+  }
+  void end_flush(Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock) {
     if (peer.queue_head != nullptr) list(peer);
   }
 
@@ -54,13 +58,13 @@ class SendQueues {
 
  private:
   static void drop_from(QueuedSend**& tail, QueuedSend** link, Peer& peer,
-                        const NetworkInterface& interface) noexcept;
-  static void forget_mark(Peer& peer) noexcept;
-  void list(Peer& peer) noexcept;
+                        const NetworkInterface& interface) noexcept LINTEL_REQUIRES(peer.send_lock);
+  static void forget_mark(Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock);
+  void list(Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock);
 
   PollFlag& work_due_;
-  alignas(64) SpinLock lock_;  // of the list; taken under send locks
-  std::atomic<Peer*> listed_{nullptr};
+  alignas(64) SpinLock lock_;           // of the list; taken under send locks
+  std::atomic<Peer*> listed_{nullptr};  // written under the lock
 };
 
 }  // namespace lintel

@@ -1,5 +1,5 @@
 // A request at its target (spec 2.5, figures 2-10 and 2-11): find the entry, check permissions,
-// deliver, report. Message path, the poll token held.
+// deliver, report. Message path.
 #include "core/operations/target_request.h"
 
 #include <algorithm>
@@ -122,7 +122,8 @@ unsigned required_options(MessageKind kind) noexcept {
 
 // The message goes no further. PTL_OC_ACK_REQ asks only whether the target dealt with it: being
 // dropped or refused counts as that (spec 3.15.1), a disabled portal does not.
-[[gnu::cold]] void refuse(const Arrival& arrival, Refusal reason, ptl_ni_fail_t fail) noexcept {
+[[gnu::cold]] void refuse(const Arrival& arrival, Refusal reason, ptl_ni_fail_t fail) noexcept
+    LINTEL_REQUIRES(polling) {
   const bool only_completion = arrival.header.requested_ack() == PTL_OC_ACK_REQ;
   const bool is_success = only_completion && fail != PTL_NI_PT_DISABLED;
   answer_refused(arrival.physical, arrival.peer, arrival.header, reason,
@@ -131,7 +132,8 @@ unsigned required_options(MessageKind kind) noexcept {
 
 // A full queue has room for one such event of each entry. If that event was not taken yet, no
 // second one is posted.
-void post_portal_disabled(PortalEntry& portal, const ListEntry* cause) noexcept {
+void post_portal_disabled(PortalEntry& portal, const ListEntry* cause) noexcept
+    LINTEL_REQUIRES(portal.lock) {
   if (portal.event_queue == nullptr) return;
   ptl_event_t event{};
   event.type = PTL_EVENT_PT_DISABLED;
@@ -144,7 +146,7 @@ void post_portal_disabled(PortalEntry& portal, const ListEntry* cause) noexcept 
 // A resource is exhausted (spec 2.8): the message is dropped, and with flow control the portal
 // table entry is disabled.
 void exhaust(const Arrival& arrival, PortalEntry& portal, const ListEntry* cause,
-             Refusal reason) noexcept {
+             Refusal reason) noexcept LINTEL_REQUIRES(polling) LINTEL_RELEASE(portal.lock) {
   const bool disables = portal.flow_controlled();
   if (disables) {
     portal.enabled = false;
@@ -156,10 +158,17 @@ void exhaust(const Arrival& arrival, PortalEntry& portal, const ListEntry* cause
   refuse(arrival, reason, disables ? PTL_NI_PT_DISABLED : PTL_NI_DROPPED);
 }
 
-void drop(const Arrival& arrival, PortalEntry& portal, Refusal reason) noexcept {
-  arrival.interface.status.dropped.increment();
+void unlock_and_refuse(const Arrival& arrival, PortalEntry& portal, SharedCounter& counter,
+                       Refusal reason, ptl_ni_fail_t fail) noexcept LINTEL_REQUIRES(polling)
+    LINTEL_RELEASE(portal.lock) {
   portal.lock.unlock();
-  refuse(arrival, reason, PTL_NI_DROPPED);
+  counter.increment();
+  refuse(arrival, reason, fail);
+}
+
+void drop(const Arrival& arrival, PortalEntry& portal, Refusal reason) noexcept
+    LINTEL_REQUIRES(polling) LINTEL_RELEASE(portal.lock) {
+  unlock_and_refuse(arrival, portal, arrival.interface.status.dropped, reason, PTL_NI_DROPPED);
 }
 
 void record_header(const Arrival& arrival, ListEntry& entry, const Placement& placement,
@@ -216,10 +225,11 @@ bool move_in(const Arrival& arrival, const ListEntry& entry, const Placement& pl
   return apply(arrival, entry, placement, nullptr);
 }
 
-// Hands a long message over to a Transfer. Called with the lock held, releases it.
+// Hands a long message over to a Transfer.
 void begin_transfer(Arrival& arrival, Transfer& transfer, PortalEntry& portal, ListEntry& entry,
                     UnexpectedHeader* unexpected, const Placement& placement,
-                    const EventReservation& reservation) noexcept {
+                    const EventReservation& reservation) noexcept LINTEL_REQUIRES(polling)
+    LINTEL_RELEASE(portal.lock) {
   transfer.interface = &arrival.interface;
   transfer.portal = &portal;
   transfer.entry = &entry;
@@ -241,7 +251,7 @@ void begin_transfer(Arrival& arrival, Transfer& transfer, PortalEntry& portal, L
 
 // Sets event slots aside so that the message cannot overflow the queue (spec 2.8).
 bool reserve_events(const PortalEntry& portal, const ListEntry& entry,
-                    EventReservation& reservation) noexcept {
+                    EventReservation& reservation) noexcept LINTEL_REQUIRES(portal.lock) {
   if (!portal.flow_controlled()) return true;
   EventQueue& queue = portal.event_queue->queue;
   // Also if only a failure would post an event.
@@ -261,11 +271,11 @@ bool reserve_events(const PortalEntry& portal, const ListEntry& entry,
   return true;
 }
 
-// The data were copied, or could not be: events, counts, the end of the entry. Called with the lock
-// held; releases it.
+// The data were copied, or could not be: events, counts, the end of the entry.
 Outcome conclude(const Arrival& arrival, PortalEntry& portal, ListEntry& entry,
                  UnexpectedHeader* unexpected, const Placement& placement,
-                 const EventReservation& reservation, bool moved) noexcept {
+                 const EventReservation& reservation, bool moved) noexcept
+    LINTEL_RELEASE(portal.lock) {
   Outcome outcome;
   outcome.fail = moved ? PTL_NI_OK : PTL_NI_SEGV;
   outcome.mlength = moved ? placement.mlength : 0;
@@ -288,7 +298,8 @@ Outcome conclude(const Arrival& arrival, PortalEntry& portal, ListEntry& entry,
 void deliver_and_reply_through(std::byte* fetched, const Arrival& arrival, PortalEntry& portal,
                                ListEntry& entry, UnexpectedHeader* unexpected,
                                const Placement& placement,
-                               const EventReservation& reservation) noexcept {
+                               const EventReservation& reservation) noexcept
+    LINTEL_RELEASE(portal.lock) LINTEL_REQUIRES(polling) {
   const MessageHeader& header = arrival.header;
   bool moved = true;
   if (placement.mlength != 0)
@@ -308,7 +319,8 @@ void deliver_and_reply_through(std::byte* fetched, const Arrival& arrival, Porta
 [[gnu::noinline]] void deliver_and_reply(const Arrival& arrival, PortalEntry& portal,
                                          ListEntry& entry, UnexpectedHeader* unexpected,
                                          const Placement& placement,
-                                         const EventReservation& reservation) noexcept {
+                                         const EventReservation& reservation) noexcept
+    LINTEL_RELEASE(portal.lock) LINTEL_REQUIRES(polling) {
   static_assert(largest_reply_bytes <= sizeof ScratchBlock::bytes);
   if (std::byte on_stack[largest_fetch_on_stack]; placement.mlength <= sizeof on_stack)
     return deliver_and_reply_through(on_stack, arrival, portal, entry, unexpected, placement,
@@ -318,7 +330,8 @@ void deliver_and_reply_through(std::byte* fetched, const Arrival& arrival, Porta
                             reservation);
 }
 
-void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
+void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept
+    LINTEL_RELEASE(portal.lock) LINTEL_REQUIRES(polling) {
   const MessageHeader& header = arrival.header;
   NetworkInterface& interface = arrival.interface;
 
@@ -368,7 +381,7 @@ void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept {
   }
 }
 
-void translate(Arrival& arrival) noexcept {
+void translate(Arrival& arrival) noexcept LINTEL_REQUIRES(polling) {
   NetworkInterface& interface = arrival.interface;
   InterfaceStatus& status = interface.status;
   PortalEntry* portal = interface.portal(arrival.header.pt_index);
@@ -377,25 +390,22 @@ void translate(Arrival& arrival) noexcept {
     return refuse(arrival, PTL_LINTEL_DROP_NO_PORTAL, PTL_NI_DROPPED);
   }
   portal->lock.lock();
-  const auto unlock_and_refuse = [&](SharedCounter& counter, Refusal reason, ptl_ni_fail_t fail) {
-    portal->lock.unlock();
-    counter.increment();
-    refuse(arrival, reason, fail);
-  };
   if (!portal->allocated)
-    return unlock_and_refuse(status.dropped, PTL_LINTEL_DROP_NO_PORTAL, PTL_NI_DROPPED);
+    return unlock_and_refuse(arrival, *portal, status.dropped, PTL_LINTEL_DROP_NO_PORTAL,
+                             PTL_NI_DROPPED);
   if (!portal->enabled)
-    return unlock_and_refuse(status.dropped, PTL_LINTEL_DROP_DISABLED, PTL_NI_PT_DISABLED);
+    return unlock_and_refuse(arrival, *portal, status.dropped, PTL_LINTEL_DROP_DISABLED,
+                             PTL_NI_PT_DISABLED);
   ListEntry* entry = find_entry(arrival, portal->priority);
   if (entry == nullptr) entry = find_entry(arrival, portal->overflow);
   if (entry == nullptr) return exhaust(arrival, *portal, nullptr, PTL_LINTEL_DROP_NO_MATCH);
   if (entry->uid != PTL_UID_ANY && entry->uid != arrival.initiator.uid)
-    return unlock_and_refuse(status.permission_violations, PTL_LINTEL_DROP_USER,
+    return unlock_and_refuse(arrival, *portal, status.permission_violations, PTL_LINTEL_DROP_USER,
                              PTL_NI_PERM_VIOLATION);
   const unsigned required = required_options(arrival.header.kind);
   if ((entry->options & required) != required)
-    return unlock_and_refuse(status.operation_violations, PTL_LINTEL_DROP_OPERATION,
-                             PTL_NI_OP_VIOLATION);
+    return unlock_and_refuse(arrival, *portal, status.operation_violations,
+                             PTL_LINTEL_DROP_OPERATION, PTL_NI_OP_VIOLATION);
   deliver(arrival, *portal, *entry);
 }
 

@@ -1,9 +1,10 @@
 // A request at its target: translation, delivery, answering (spec 2.5, 3.11, 3.12, 4.2.2). Message
-// path, the poll token held.
+// path.
 #pragma once
 
 #include "core/objects/network_interface.h"
 #include "core/operations/physical_interface.h"
+#include "transport/polling.h"
 
 namespace lintel {
 
@@ -39,7 +40,7 @@ struct Arrival {
   Initiator initiator;
 };
 
-void handle_request(PhysicalInterface& physical, Peer& peer,
-                    const InboundMessage& message) noexcept;
+void handle_request(PhysicalInterface& physical, Peer& peer, const InboundMessage& message) noexcept
+    LINTEL_REQUIRES(polling);
 
 }  // namespace lintel

@@ -1,17 +1,17 @@
 // Long messages at the target (spec 2.6): their data are fetched from, or written into, the
 // initiator's memory slice by slice, or travel in data messages where that memory cannot be
 // reached. The target decides where everything goes; only the bytes that the entry keeps are moved.
-// Message path, the poll token held.
+// Message path.
 #include "core/operations/target_transfer.h"
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 #include <utility>
 
 #include "core/objects/delivery.h"
 #include "core/objects/network_interface.h"
 #include "core/operations/answer.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -65,15 +65,16 @@ bool take_description(const Arrival& arrival, Transfer& transfer) noexcept {
 }
 
 // Reports a message that an appended entry claimed while its data were arriving.
-void end_claim(NetworkInterface& interface, PortalEntry& portal,
-               UnexpectedHeader& header) noexcept {
+void end_claim(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header) noexcept
+    LINTEL_REQUIRES(portal.lock) {
   ListEntry& entry = *header.claimant;
   report_overflow(interface, portal, header, entry);
   --entry.operations;
   settle_entry(interface, portal, entry, false);
 }
 
-void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
+void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept
+    LINTEL_REQUIRES(polling) {
   NetworkInterface& interface = *transfer.interface;
   PortalEntry& portal = *transfer.portal;
   ListEntry& entry = *transfer.entry;
@@ -91,7 +92,7 @@ void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
   TriggerHold hold;  // a claim may be counted below, under the lock
   PendingCount count;
   {
-    std::lock_guard guard(portal.lock);
+    const LockGuard guard(portal.lock);
     const Initiator initiator = initiator_of(interface, peer, header);
     count = report_delivery(
         interface, portal, entry,
@@ -118,7 +119,8 @@ void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
   if (!answered) answer(physical, peer, header, outcome);
 }
 
-void ask_for_data(PhysicalInterface& physical, Transfer& transfer) noexcept {
+void ask_for_data(PhysicalInterface& physical, Transfer& transfer) noexcept
+    LINTEL_REQUIRES(polling) {
   MessageHeader header{};
   header.kind = MessageKind::data_request;
   header.cookie = transfer.header.cookie;
@@ -129,7 +131,8 @@ void ask_for_data(PhysicalInterface& physical, Transfer& transfer) noexcept {
 }
 
 // The peer's memory is out of reach: the data travel in messages.
-void continue_by_messages(PhysicalInterface& physical, Transfer& transfer) noexcept {
+void continue_by_messages(PhysicalInterface& physical, Transfer& transfer) noexcept
+    LINTEL_REQUIRES(polling) {
   transfer.by_messages = true;
   if (!transfer.writes_peer) {
     ask_for_data(physical, transfer);
@@ -140,7 +143,7 @@ void continue_by_messages(PhysicalInterface& physical, Transfer& transfer) noexc
       transfer.mlength >= sent_in_place_bytes && peer.transport->capabilities().refers_to_payloads;
   transfer.kind = QueuedSend::Kind::transfer_data;
   transfer.streaming = true;
-  std::lock_guard guard(peer.send_lock);
+  const LockGuard guard(peer.send_lock);
   if (peer.queue_head == nullptr && send_transfer_data(physical, peer, transfer)) {
     peer.note_in_process_send();
     return;
@@ -148,12 +151,14 @@ void continue_by_messages(PhysicalInterface& physical, Transfer& transfer) noexc
   physical.queues().enqueue(peer, transfer);
 }
 
-void fail(PhysicalInterface& physical, Transfer& transfer, ptl_ni_fail_t why) noexcept {
+void fail(PhysicalInterface& physical, Transfer& transfer, ptl_ni_fail_t why) noexcept
+    LINTEL_REQUIRES(polling) {
   transfer.fail = why;
   end_transfer(physical, transfer);
 }
 
-void take_result(PhysicalInterface& physical, Transfer& transfer, RemoteResult result) noexcept {
+void take_result(PhysicalInterface& physical, Transfer& transfer, RemoteResult result) noexcept
+    LINTEL_REQUIRES(polling) {
   transfer.moved += result.bytes;
   switch (result.status) {
     case RemoteStatus::done:
@@ -185,7 +190,8 @@ void take_result(PhysicalInterface& physical, Transfer& transfer, RemoteResult r
 }
 
 // Moves one slice, or ends the transfer if all is moved.
-void advance_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
+void advance_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept
+    LINTEL_REQUIRES(polling) {
   if (transfer.ended) {
     if (transfer.stays)
       physical.transfers().await_release(transfer);

@@ -119,6 +119,7 @@ void TransferTable::drop_all_of(const NetworkInterface& interface) noexcept {
       peer->unreleased_tail = peer->unreleased_tail->next_active;
   }
   for_each([&](Transfer& transfer) {
+    polling.assert_held();
     if (transfer.interface == &interface) release(transfer);
   });
 }

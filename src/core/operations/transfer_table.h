@@ -1,5 +1,5 @@
 // Messages at their target that are longer than one message of the transport: by cookie, with a
-// list of those that the poller has to advance. Message path. The poll token is held.
+// list of those that the poller has to advance. Message path.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include "core/operations/cookie.h"
 #include "core/operations/operation.h"
 #include "core/operations/peer.h"
+#include "transport/polling.h"
 #include "util/arena.h"
 
 namespace lintel {
@@ -19,34 +20,38 @@ class TransferTable {
   [[nodiscard]] bool open() noexcept;
 
   // nullptr: none is free, or not for this peer.
-  [[nodiscard]] Transfer* allocate(const Peer& peer) noexcept;
+  [[nodiscard]] Transfer* allocate(const Peer& peer) noexcept LINTEL_REQUIRES(polling);
   [[nodiscard]] bool is_full() const noexcept { return in_use_ == transfers_.capacity(); }
-  void release(Transfer& transfer) noexcept;
+  void release(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
   // nullptr: the cookie names none that goes on.
   [[nodiscard]] Transfer* find(uint32_t cookie) const noexcept;
   [[nodiscard]] uint32_t cookie_of(const Transfer& transfer) const noexcept;
   // Calls action(Transfer&) for all that go on.
   template <typename Action>
-  void for_each(Action&& action) noexcept {
+  void for_each(Action&& action) noexcept LINTEL_REQUIRES(polling) {
     for_each_live(transfers_, action);
   }
 
   // Active transfers are advanced in the next round of polling. Takes the chain of all, through
   // `next_active`.
-  void activate(Transfer& transfer) noexcept;
-  [[nodiscard]] Transfer* take_active() noexcept;
-  [[nodiscard]] bool has_active() const noexcept { return active_ != nullptr; }
-  [[nodiscard]] bool is_active(const Transfer& transfer) const noexcept;
+  void activate(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
+  [[nodiscard]] Transfer* take_active() noexcept LINTEL_REQUIRES(polling);
+  [[nodiscard]] bool has_active() const noexcept LINTEL_REQUIRES(polling) {
+    return active_ != nullptr;
+  }
+  [[nodiscard]] bool is_active(const Transfer& transfer) const noexcept LINTEL_REQUIRES(polling);
 
   // The transport refers to memory of an entry until the transfer's release mark is reached.
-  void await_release(Transfer& transfer) noexcept;
-  [[nodiscard]] bool awaits_release() const noexcept { return unreleased_ != nullptr; }
+  void await_release(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
+  [[nodiscard]] bool awaits_release() const noexcept LINTEL_REQUIRES(polling) {
+    return unreleased_ != nullptr;
+  }
   // The next one, of each peer in the order sent, whose memory is free; nullptr: none.
-  [[nodiscard]] Transfer* take_released() noexcept;
-  [[nodiscard]] bool anything_released() const noexcept;
+  [[nodiscard]] Transfer* take_released() noexcept LINTEL_REQUIRES(polling);
+  [[nodiscard]] bool anything_released() const noexcept LINTEL_REQUIRES(polling);
 
   // Drops all of a logical interface that goes, without events.
-  void drop_all_of(const NetworkInterface& interface) noexcept;
+  void drop_all_of(const NetworkInterface& interface) noexcept LINTEL_REQUIRES(polling);
 
   // Puts of the current burst that are to be fetched together.
   [[nodiscard]] TransferBatch& batch() noexcept { return batch_; }

@@ -3,11 +3,11 @@
 
 #include <sched.h>
 
-#include <mutex>
 #include <new>
 
 #include "util/assert.h"
 #include "util/asymmetric_fence.h"
+#include "util/lock.h"
 #include "util/never_destroyed.h"
 #include "util/other_threads.h"
 
@@ -19,8 +19,8 @@ namespace {
 
 // The marks of all threads that have made a long call.
 struct Registry {
-  std::mutex mutex;
-  CallMark* first = nullptr;
+  Mutex mutex;
+  CallMark* first LINTEL_GUARDED_BY(mutex) = nullptr;
 };
 
 Registry& registry() noexcept {
@@ -33,7 +33,7 @@ Registry& registry() noexcept {
 struct Registration {
   ~Registration() {
     Registry& all = registry();
-    const std::lock_guard guard(all.mutex);
+    const LockGuard guard(all.mutex);
     CallMark** link = &all.first;
     while (*link != nullptr && *link != &own_call_mark) link = &(*link)->next;
     if (*link != nullptr) *link = own_call_mark.next;
@@ -56,7 +56,7 @@ void LongCall::register_thread() noexcept {
   static thread_local Registration registration;
   static_cast<void>(&registration);
   Registry& all = registry();
-  const std::lock_guard guard(all.mutex);
+  const LockGuard guard(all.mutex);
   LINTEL_ASSERT(!own_call_mark.registered);
   own_call_mark.next = all.first;
   own_call_mark.registered = true;
@@ -69,7 +69,7 @@ void LongCalls::await_calls(unsigned interface_index, unsigned shared, Poller& p
   // Nobody polls meanwhile: a poll in passing may sleep and has no mark.
   poller.exclusively([] { OtherThreads::let_run(shortest_long_ns); });
   Registry& all = registry();
-  const std::lock_guard guard(all.mutex);
+  const LockGuard guard(all.mutex);
   for (const CallMark* mark = all.first; mark != nullptr; mark = mark->next) {
     if (mark == &own_call_mark) continue;
     const uint32_t entries = mark->entries.load(std::memory_order_acquire);
@@ -81,9 +81,10 @@ void LongCalls::await_calls(unsigned interface_index, unsigned shared, Poller& p
   }
 }
 
-void LongCalls::forget_other_threads() noexcept {
+// Called in a forked child, which has one thread.
+void LongCalls::forget_other_threads() noexcept LINTEL_UNCHECKED_LOCKS {
   Registry& all = registry();
-  new (&all.mutex) std::mutex;  // a thread of the parent may have held it
+  new (&all.mutex) Mutex;  // a thread of the parent may have held it
   own_call_mark.next = nullptr;
   all.first = own_call_mark.registered ? &own_call_mark : nullptr;
 }

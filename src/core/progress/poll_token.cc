@@ -6,13 +6,14 @@
 
 namespace lintel {
 
-PollToken::Exclusive::Exclusive(PollToken& token, WaitGate& gate) noexcept : token_(token) {
+PollToken::Exclusive::Exclusive(PollToken& token, WaitGate& gate) noexcept LINTEL_UNCHECKED_LOCKS
+    : token_(token) {
   token_.exclusive_requests_.fetch_add(1, std::memory_order_seq_cst);
   gate.wake_all();
   token_.lock_.lock();
 }
 
-PollToken::Exclusive::~Exclusive() {
+PollToken::Exclusive::~Exclusive() LINTEL_UNCHECKED_LOCKS {
   token_.lock_.unlock();
   token_.exclusive_requests_.fetch_sub(1, std::memory_order_release);
 }

@@ -7,22 +7,26 @@
 #include <cstdint>
 
 #include "core/events/wait_gate.h"
+#include "transport/polling.h"
 #include "util/spin_lock.h"
 
 namespace lintel {
 
 class PollToken {
  public:
-  [[nodiscard]] bool try_acquire() noexcept { return lock_.try_lock(); }
-  void release() noexcept { lock_.unlock(); }
+  [[nodiscard]] bool try_acquire() noexcept
+      LINTEL_TRY_ACQUIRE(true, polling) LINTEL_UNCHECKED_LOCKS {
+    return lock_.try_lock();
+  }
+  void release() noexcept LINTEL_RELEASE(polling) LINTEL_UNCHECKED_LOCKS { lock_.unlock(); }
 
   // Set-up path: holds the token against all who poll.
-  class Exclusive {
+  class LINTEL_SCOPED_CAPABILITY Exclusive {
    public:
-    Exclusive(PollToken& token, WaitGate& gate) noexcept;
+    Exclusive(PollToken& token, WaitGate& gate) noexcept LINTEL_ACQUIRE(polling);
     Exclusive(const Exclusive&) = delete;
     Exclusive& operator=(const Exclusive&) = delete;
-    ~Exclusive();
+    ~Exclusive() LINTEL_RELEASE();
 
    private:
     PollToken& token_;
@@ -57,20 +61,20 @@ class PollToken {
   // Returns when there were more handoffs than `seen`, or after the time.
   void await_handoff(uint32_t seen, int64_t timeout_ns) noexcept;
 
-  // Counts polls by application threads, so that the progress thread sees whether they poll. Held.
-  void note_application_poll() noexcept {
+  // Counts polls by application threads, so that the progress thread sees whether they poll.
+  void note_application_poll() noexcept LINTEL_REQUIRES(polling) {
     application_polls_.store(application_polls() + 1, std::memory_order_relaxed);
   }
   [[nodiscard]] uint64_t application_polls() const noexcept {
     return application_polls_.load(std::memory_order_relaxed);
   }
 
-  // Held. Posting an event releases the store of begin_round(): a thread that sees the event reads
+  // Posting an event releases the store of begin_round(): a thread that sees the event reads
   // an odd number.
-  void begin_round() noexcept {
+  void begin_round() noexcept LINTEL_REQUIRES(polling) {
     rounds_.store(rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
-  void end_round() noexcept {
+  void end_round() noexcept LINTEL_REQUIRES(polling) {
     rounds_.store(rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
   // Begun and ended rounds together.

@@ -1,5 +1,5 @@
 // The transports of an interface as its poller sees them: polled in turn, armed before it sleeps.
-// Message path. The poll token is held in every function but add().
+// Message path.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ class PolledTransports {
 
   // Polls one burst of each. The transport whose peers are all in this process is polled only after
   // a send to one of them.
-  unsigned poll(MessageSink& sink) noexcept {
+  unsigned poll(MessageSink& sink) noexcept LINTEL_REQUIRES(polling) {
     unsigned handled = 0;
     costly_ = false;
     if (in_process_sends_.is_set()) [[unlikely]]
@@ -36,23 +36,23 @@ class PolledTransports {
     return handled;
   }
   // Whether one that is asked by system calls brought messages in the last poll().
-  [[nodiscard]] bool polled_costly() const noexcept { return costly_; }
+  [[nodiscard]] bool polled_costly() const noexcept LINTEL_REQUIRES(polling) { return costly_; }
   // Any thread. True: messages came since the last call from a peer that cannot wake the progress
   // thread. So the thread must check often.
   [[nodiscard]] bool take_needs_ticks() noexcept {
     return needs_ticks_.exchange(always_needs_ticks_, std::memory_order_relaxed);
   }
   void check_peers(Transport& transport, MessageSink& sink, Link* const* links,
-                   unsigned count) noexcept {
+                   unsigned count) noexcept LINTEL_REQUIRES(polling) {
     current_ = &transport;
     transport.check_peers(sink, links, count);
   }
   // The one that calls the sink.
-  [[nodiscard]] Transport& current() const noexcept { return *current_; }
+  [[nodiscard]] Transport& current() const noexcept LINTEL_REQUIRES(polling) { return *current_; }
 
   // See Transport.
-  [[nodiscard]] bool arm(bool blocked_senders) noexcept;
-  void disarm() noexcept;
+  [[nodiscard]] bool arm(bool blocked_senders) noexcept LINTEL_REQUIRES(polling);
+  void disarm() noexcept LINTEL_REQUIRES(polling);
   [[nodiscard]] int64_t sleep_limit_ns() const noexcept;  // negative: until the doorbell rings
 
   // Set after a send to a peer in this process, which nobody else looks for.
@@ -65,7 +65,7 @@ class PolledTransports {
     bool by_system_call;
     bool wakes_progress;
   };
-  unsigned poll_in_process(MessageSink& sink) noexcept;
+  unsigned poll_in_process(MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
 
   Polled polled_[most_transports] = {};  // without the in-process one
   unsigned count_ = 0;

@@ -13,23 +13,23 @@
 
 namespace lintel {
 
-// What the poller has to do besides polling. Token held in every function.
+// What the poller has to do besides polling.
 class PolledWork {
  public:
   // Does what it can, in the next round after work_due() was set; sets it again if something is
   // left. Returns how much was done.
-  virtual unsigned advance() noexcept = 0;
+  virtual unsigned advance() noexcept LINTEL_REQUIRES(polling) = 0;
   // advance() would achieve something now: the poller must not sleep.
-  [[nodiscard]] virtual bool is_ready() const noexcept = 0;
+  [[nodiscard]] virtual bool is_ready() const noexcept LINTEL_REQUIRES(polling) = 0;
   // Sends wait until a transport has room.
-  [[nodiscard]] virtual bool sends_wait() const noexcept = 0;
+  [[nodiscard]] virtual bool sends_wait() const noexcept LINTEL_REQUIRES(polling) = 0;
   // Peers in other processes, that an operation may wait for at any time.
-  [[nodiscard]] virtual bool has_peers() const noexcept = 0;
+  [[nodiscard]] virtual bool has_peers() const noexcept LINTEL_REQUIRES(polling) = 0;
   // Peers with operations that fail if they die.
-  [[nodiscard]] virtual bool awaits_peers() const noexcept = 0;
-  virtual void check_peers() noexcept = 0;
+  [[nodiscard]] virtual bool awaits_peers() const noexcept LINTEL_REQUIRES(polling) = 0;
+  virtual void check_peers() noexcept LINTEL_REQUIRES(polling) = 0;
   // Before the poller sleeps: has the progress threads of these peers check whether one polls.
-  virtual void wake_awaited_peers() noexcept = 0;
+  virtual void wake_awaited_peers() noexcept LINTEL_REQUIRES(polling) = 0;
 
  protected:
   ~PolledWork() = default;
@@ -53,13 +53,13 @@ class Poller {
     action();
   }
 
-  // Token held: one round over the transports and the work. Returns how much was done.
-  unsigned poll_once() noexcept;
+  // One round over the transports and the work. Returns how much was done.
+  unsigned poll_once() noexcept LINTEL_REQUIRES(polling);
   // Any thread: polls a little if no thread does; otherwise makes sure that one will.
   void kick() noexcept;
   // Lets the caller deliver a message to its own process at once, until end_delivery_to_self().
   // False: another thread polls, or what was sent before has not been delivered yet.
-  [[nodiscard]] bool begin_delivery_to_self() noexcept {
+  [[nodiscard]] bool begin_delivery_to_self() noexcept LINTEL_TRY_ACQUIRE(true, polling) {
     if (!by_callers_ || !token_.try_acquire()) return false;
     if (transports_.in_process_sends().is_set()) [[unlikely]] {
       token_.release();
@@ -68,7 +68,7 @@ class Poller {
     token_.begin_round();
     return true;
   }
-  void end_delivery_to_self() noexcept {
+  void end_delivery_to_self() noexcept LINTEL_RELEASE(polling) {
     token_.end_round();
     // What the delivery has set off: triggered operations, answers that are no acknowledgement. And
     // a process that sends to itself all the time still hears others.
@@ -79,14 +79,18 @@ class Poller {
       kick();
   }
 
-  // Token held, in this order: announce_sleep(), then, if prepare_sleep() finds nothing to do,
+  // In this order: announce_sleep(), then, if prepare_sleep() finds nothing to do,
   // sleep(), which the token is not needed for. The next thread that polls calls wake().
-  [[nodiscard]] uint32_t announce_sleep() noexcept { return doorbell_->announce_sleep(); }
-  [[nodiscard]] bool prepare_sleep() noexcept;
-  [[nodiscard]] int64_t sleep_limit_ns() const noexcept;  // negative: none
+  [[nodiscard]] uint32_t announce_sleep() noexcept LINTEL_REQUIRES(polling) {
+    return doorbell_->announce_sleep();
+  }
+  [[nodiscard]] bool prepare_sleep() noexcept LINTEL_REQUIRES(polling);
+  [[nodiscard]] int64_t sleep_limit_ns() const noexcept LINTEL_REQUIRES(polling);  // negative: none
   void sleep(uint32_t announced, int64_t timeout_ns) noexcept;
-  void wake() noexcept { transports_.disarm(); }
-  [[nodiscard]] bool is_ready() const noexcept { return work_due_.is_set() && work_.is_ready(); }
+  void wake() noexcept LINTEL_REQUIRES(polling) { transports_.disarm(); }
+  [[nodiscard]] bool is_ready() const noexcept LINTEL_REQUIRES(polling) {
+    return work_due_.is_set() && work_.is_ready();
+  }
   // Any thread: looks after peers in the next round, if that is due. Who polls, or watches whether
   // others do, calls it every few milliseconds or after each pause: the next check is due at a
   // time, and not after a number of polls.
@@ -101,7 +105,7 @@ class Poller {
 
  private:
   static constexpr uint64_t deliveries_between_polls = 16;
-  void check_peers() noexcept;
+  void check_peers() noexcept LINTEL_REQUIRES(polling);
 
   MessageSink& sink_;
   PolledWork& work_;

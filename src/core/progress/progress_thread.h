@@ -77,7 +77,7 @@ class ProgressThread {
   void run_always() noexcept;
   void run_when_needed() noexcept;
   void watch_application(uint32_t handoffs_seen, uint32_t rings_seen) noexcept;
-  void take_over() noexcept;
+  void take_over() noexcept LINTEL_RELEASE(polling);
   void bind_to_processors() noexcept;
 
   Poller* poller_ = nullptr;

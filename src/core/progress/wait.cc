@@ -27,6 +27,7 @@ void Waiter::leave() noexcept {
   if (wants_token_) token_.want_no_more();
   wants_token_ = false;
   if (holds_token_) {
+    polling.assert_held();
     token_.note_application_poll();
     token_.release();
     holds_token_ = false;
@@ -40,6 +41,7 @@ void Waiter::leave() noexcept {
 void Waiter::step_aside() noexcept {
   const bool held = holds_token_;
   if (held) {
+    polling.assert_held();
     token_.release();
     holds_token_ = false;
   }
@@ -53,6 +55,7 @@ Waiter::Pause Waiter::pause(Condition ready) noexcept {
   if (now >= deadline_ns_) return Pause::give_up;
   if (token_.exclusively_wanted()) step_aside();
   if (holds_token_) {
+    polling.assert_held();
     token_.note_application_poll();
     poller_.check_peers_if_due(now);
   }
@@ -78,10 +81,9 @@ Waiter::Pause Waiter::pause(Condition ready) noexcept {
 void Waiter::sleep(Condition ready, uint64_t now) noexcept {
   const int64_t timeout_ns =
       deadline_ns_ == UINT64_MAX ? futex_no_timeout : static_cast<int64_t>(deadline_ns_ - now);
-  if (!holds_token_)
-    sleep_as_bystander(ready, timeout_ns);
-  else if (!poller_.is_ready())
-    sleep_as_poller(ready, timeout_ns);
+  if (!holds_token_) return sleep_as_bystander(ready, timeout_ns);
+  polling.assert_held();
+  if (!poller_.is_ready()) sleep_as_poller(ready, timeout_ns);
 }
 
 void Waiter::sleep_as_poller(Condition ready, int64_t timeout_ns) noexcept {

@@ -29,6 +29,7 @@ class Waiter {
   // without work only another thread can have ended it, so the check can wait.
   bool step() noexcept {
     if (holds_token_) [[likely]] {
+      polling.assert_held();
       const bool worked = poller_.poll_once() != 0;
       if (worked) idle_since_ns_ = 0;
       return worked;
@@ -52,7 +53,7 @@ class Waiter {
   void leave() noexcept;
   void step_aside() noexcept;
   void sleep(Condition ready, uint64_t now) noexcept;
-  void sleep_as_poller(Condition ready, int64_t timeout_ns) noexcept;
+  void sleep_as_poller(Condition ready, int64_t timeout_ns) noexcept LINTEL_REQUIRES(polling);
   void sleep_as_bystander(Condition ready, int64_t timeout_ns) noexcept;
 
   Poller& poller_;

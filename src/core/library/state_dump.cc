@@ -1,0 +1,107 @@
+// For debuggers. Reads everything without locks: the thread that holds one may be stopped.
+#include "core/library/state_dump.h"
+
+#include <unistd.h>
+
+#include <cinttypes>
+
+#include "core/library/library.h"
+#include "core/operations/physical_interface.h"
+#include "util/state_writer.h"
+
+namespace lintel {
+
+namespace {
+
+constexpr unsigned most_of_a_kind = 100;  // lines
+
+const char* stage_text(Operation::Stage stage) noexcept {
+  switch (stage) {
+    case Operation::Stage::sending:
+      return "is being sent";
+    case Operation::Stage::queued:
+      return "waits in the send queue";
+    case Operation::Stage::sent:
+      return "was sent";
+  }
+  return "?";
+}
+
+const char* queued_text(QueuedSend::Kind kind) noexcept {
+  switch (kind) {
+    case QueuedSend::Kind::request:
+      return "request";
+    case QueuedSend::Kind::request_data:
+      return "data of a put";
+    case QueuedSend::Kind::transfer_data:
+      return "data of a get";
+    case QueuedSend::Kind::answer:
+      return "answer";
+    case QueuedSend::Kind::mark:
+      return "mark of held requests";
+  }
+  return "?";
+}
+
+void write_peer(const Peer& peer, StateWriter& out) noexcept LINTEL_UNCHECKED_LOCKS {
+  out.line("  peer %08x/%u by %s%s: %u in flight, %u queued, %u transfers to it or from it",
+           peer.id.nid, peer.id.pid,
+           peer.transport != nullptr ? peer.transport->capabilities().name : "nothing",
+           peer.failed.load() ? " (failed)" : "", peer.in_flight(), peer.queue_length.load(),
+           peer.transfers);
+  unsigned count = 0;
+  for (const QueuedSend* first : {peer.held_head, peer.queue_head})
+    for (const QueuedSend* item = first; item != nullptr && count < most_of_a_kind;
+         item = item->next_queued)
+      out.line("    queued %u: %s", count++, queued_text(item->kind));
+}
+
+void write_interface(PhysicalInterface& physical,
+                     StateWriter& out) noexcept LINTEL_UNCHECKED_LOCKS {
+  const PollToken& token = physical.poller().token();
+  out.line("interface %u, %08x/%u: %s, %" PRIu64 " rounds of polling, %s", physical.number(),
+           physical.id().nid, physical.id().pid,
+           token.rounds() % 2 != 0 ? "in a round"
+           : token.asleep()        ? "an application thread sleeps with the poll token"
+                                   : "between rounds",
+           token.rounds() / 2, token.wanted() ? "a thread waits for the token" : "no thread waits");
+  const PeerTable& peers = physical.peers().all();
+  for (uint32_t i = 0; i < peers.size(); ++i) write_peer(peers.at(i), out);
+  unsigned operations = 0;
+  physical.operations().for_each([&](const Operation& operation) {
+    if (operations++ >= most_of_a_kind) return;
+    const Peer& peer = *operation.peer.load();
+    out.line("  operation to %08x/%u, cookie %u: %s, %" PRIu64
+             " bytes, portal %u, match bits 0x%" PRIx64 ", %s%s%s",
+             peer.id.nid, peer.id.pid, physical.operations().cookie_of(operation),
+             kind_name(operation.header.kind), operation.header.length(), operation.header.pt_index,
+             operation.header.match_bits, stage_text(operation.stage.load()),
+             operation.answer_due ? ", answer due" : "", operation.streaming ? ", streams" : "");
+  });
+  unsigned transfers = 0;
+  physical.transfers().for_each([&](const Transfer& transfer) {
+    if (transfers++ >= most_of_a_kind) return;
+    const Peer& peer = *transfer.peer.load();
+    out.line("  transfer %s %08x/%u: %" PRIu64 " of %" PRIu64 " bytes moved, %" PRIu64
+             " in flight, by %s",
+             transfer.writes_peer ? "to" : "from", peer.id.nid, peer.id.pid, transfer.moved,
+             transfer.mlength, transfer.in_flight,
+             transfer.by_messages ? "messages" : "access to memory");
+  });
+  out.line("  %u operations, %u transfers", operations, transfers);
+  for (const auto& transport : physical.transports()) {
+    out.line("  transport %s", transport->capabilities().name);
+    transport->write_state(out);
+  }
+}
+
+}  // namespace
+
+}  // namespace lintel
+
+void lintel_dump_state() {
+  lintel::StateWriter out(STDERR_FILENO);
+  for (const auto& entry : lintel::library_detail::process.wakeable)
+    if (lintel::PhysicalInterface* const physical = entry.load(); physical != nullptr)
+      lintel::write_interface(*physical, out);
+}
