@@ -73,7 +73,7 @@ target_compile_options(
             $<$<BOOL:${LINTEL_WERROR}>:-Werror>)
 target_compile_definitions(lintel_options INTERFACE $<$<BOOL:${LINTEL_ASSERTIONS}>:LINTEL_ASSERTIONS>)
 
-# What thread_annotations.h states about locks is checked. Not in tests, most of which have one thread.
+# What thread_annotations.h states about locks is checked. Not in tests: most have one thread.
 add_library(lintel_lock_checks INTERFACE)
 target_compile_options(lintel_lock_checks INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wthread-safety>)
 

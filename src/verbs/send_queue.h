@@ -41,12 +41,13 @@ class SendQueue {
   // The last requests ask for no completion.
   [[nodiscard]] bool is_unsignalled() const noexcept { return unsignalled_ != 0; }
   void signal_next() noexcept { unsignalled_ = signal_interval; }
+  // The compiler does not follow the pointer to the link, whose lock is held.
   // False: the device refused, and the poller has been asked to stop the queue pair. There must be
   // room.
   [[nodiscard]] bool post(ibv_send_wr& request, PostedRequest record, bool signalled,
-                          Posting when = Posting::now) noexcept;
+                          Posting when = Posting::now) noexcept LINTEL_UNCHECKED_LOCKS;
   // Posts the requests that wait for the next one.
-  void flush() noexcept;
+  void flush() noexcept LINTEL_UNCHECKED_LOCKS;
   // The queue pair is given up: they are not posted.
   void discard_held() noexcept { held_count_ = 0; }
 
