@@ -28,7 +28,7 @@ FAULTS = [Fault(*fault) for fault in (
     (RELIABLE + "reassembly.cc", "if (length > half.buffer->length - half.filled) return false;", "if (length > half.buffer->length - half.filled + 1) return false;", "reassembly is off by one"),
     (RELIABLE + "reassembly.cc", "half.filled += length;", "half.filled += length & ~1u;", "a fragment of odd length is counted short"),
     (RELIABLE + "data_receiver.cc", "connection.receive.advance();\n  acknowledger_.note_arrival(connection, frame.length, now_ns);\n  return Handled::yes;", "connection.receive.advance();\n  return Handled::yes;", "arrivals are not acknowledged"),
-    (RELIABLE + "data_receiver.cc", "if (next >= length) return 0;", "if (next > length) return 0;", "a bundle may end within padding"),
+    (RELIABLE + "data_receiver.cc", "if (next >= length) return 0;", "if (next >= length) return count;", "a bundle may end within padding"),
     (RELIABLE + "data_receiver.cc", "header.link_word > length - sizeof header) return 0;", "header.link_word > length) return 0;", "a message reaches beyond its frame"),
     (RELIABLE + "data_receiver.cc", "kept->handed_up = is_part;", "kept->handed_up = false;", "parts are handed up twice"),
     (RELIABLE + "received_acknowledgements.cc", "bytes % sizeof(uint64_t) != 0)\n      return false;", "false)\n      return false;", "a torn list of acknowledgements is taken"),

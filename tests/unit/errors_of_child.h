@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace lintel {
@@ -35,6 +36,19 @@ inline std::string errors_of(const char* level, const std::function<void()>& bod
   EXPECT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << text;
   return text;
+}
+
+// What this program writes in a new process, which has not written any line yet that it writes
+// once.
+inline void expect_errors_of_new_process(const char* level, const std::function<void()>& body,
+                                         const testing::Matcher<const std::string&>& errors) {
+  const auto run = [&] {
+    setenv("PTL_LOG_LEVEL", level, 1);
+    body();
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  };
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(run(), testing::ExitedWithCode(0), errors);
 }
 
 }  // namespace lintel

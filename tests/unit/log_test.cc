@@ -22,9 +22,15 @@ class LogTest : public testing::Test {
 };
 
 TEST_F(LogTest, LineCarriesProcessLevelAndText) {
-  log_message(LogLevel::warn, "%d of %s", 3, "four");
-  EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "lintel[" + std::to_string(getpid()) + "] warn: 3 of four\n");
+  for (const char* const rank : {"", "7"}) {
+    set_log_speaker("node3", rank);
+    log_message(LogLevel::warn, "%d of %s", 3, "four");
+  }
+  const std::string process = "node3:" + std::to_string(getpid());
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "lintel[" + process +
+                                                        "] warn: 3 of four\n"
+                                                        "lintel[" +
+                                                        process + " rank 7] warn: 3 of four\n");
 }
 
 TEST_F(LogTest, LevelsBelowTheChosenOneAreSilent) {

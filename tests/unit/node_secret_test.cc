@@ -51,8 +51,7 @@ std::string secret_of_a_child() {
 }
 
 class NodeSecretTest : public testing::Test {
- protected:
-  NodeSecretTest() { test::isolate_segments(); }
+  const test::EmptySegmentRoot root_;
 };
 
 TEST_F(NodeSecretTest, LiesInAPrivateFileWhileItIsUsed) {

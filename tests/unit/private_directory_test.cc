@@ -24,7 +24,6 @@ using test::wait_until;
 class TakenNames {
  public:
   explicit TakenNames(unsigned count) {
-    test::isolate_segments();
     const std::string name = segment_root() + "/lintel." + std::to_string(geteuid());
     for (unsigned i = 0; i < count; ++i) {
       paths_.push_back(i == 0 ? name : name + "." + std::to_string(i));
@@ -47,6 +46,7 @@ class TakenNames {
   }
 
  private:
+  const test::EmptySegmentRoot root_;
   std::vector<std::string> paths_;
 };
 

@@ -125,6 +125,25 @@ TEST_F(SendWindowTest, TheLastPartIsAProbe) {
   EXPECT_EQ(send(20'000), (Numbers{100}));
 }
 
+// It drops what lies further ahead of what it waits for.
+TEST_F(SendWindowTest, NoFrameGoesThatThePeerWouldNotKeep) {
+  open(1 << 20, 1);
+  const auto queue_short = [&](unsigned count) {
+    for (unsigned i = 0; i < count; ++i) window_.append(pool_.acquire(8));
+  };
+  queue_short(selective_reach);
+  while (!window_.empty()) acknowledge(send(0).back() + 1, {0}, 0);
+  const uint32_t first = window_.next_sequence();
+  queue_short(selective_reach + 2);
+  size_t sent = 0;
+  do sent += send(0).size();
+  while (!exhausted_);
+  EXPECT_EQ(sent, selective_reach);
+  acknowledge(first + 1, {0}, 0);
+  EXPECT_EQ(send(0), (Numbers{first + selective_reach}));
+  EXPECT_TRUE(exhausted_);
+}
+
 TEST_F(SendWindowTest, AFrameThatThreeLaterOnesOvertookIsLostAndGoesAgainFirst) {
   queue(8);
   send(0, 6);
@@ -140,6 +159,18 @@ TEST_F(SendWindowTest, AFrameThatThreeLaterOnesOvertookIsLostAndGoesAgainFirst) 
   EXPECT_EQ(send(4000), (Numbers{100}));
   EXPECT_TRUE(acknowledge(110, {0}, 5000).progress);
   EXPECT_TRUE(window_.empty());
+}
+
+TEST_F(SendWindowTest, LossesCostAShareOfTheWindow) {
+  queue(16);
+  EXPECT_EQ(send(0).size(), 16u);
+  EXPECT_EQ(acknowledge(100, {0x7fff}, 0).newly_lost, 1u);
+  EXPECT_EQ(send(0), (Numbers{100}));
+  acknowledge(116, {0}, 0);
+  queue(64);
+  const size_t doubled = 32;
+  EXPECT_LT(send(0).size(), doubled);
+  EXPECT_TRUE(exhausted_);
 }
 
 TEST_F(SendWindowTest, AtTheTimeoutEverythingOnTheWayIsLost) {

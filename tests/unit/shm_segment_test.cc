@@ -41,7 +41,11 @@ void leave_behind(uint32_t pid) {
   ASSERT_TRUE(exists(pid));
 }
 
-TEST(ShmSegment, HasAPrivateFileWhileItLives) {
+class ShmSegment : public testing::Test {
+  const test::EmptySegmentRoot root_;
+};
+
+TEST_F(ShmSegment, HasAPrivateFileWhileItLives) {
   auto transport = open_transport(test_settings(5));
   ASSERT_NE(transport, nullptr);
   EXPECT_EQ(transport->id(), (ProcessId{test::test_nid, 5}));
@@ -55,7 +59,7 @@ TEST(ShmSegment, HasAPrivateFileWhileItLives) {
   EXPECT_FALSE(exists(5));
 }
 
-TEST(ShmSegment, UntouchedLanesTakeNoMemory) {
+TEST_F(ShmSegment, UntouchedLanesTakeNoMemory) {
   auto settings = test_settings();
   settings.memory_bytes = 16 << 20;
   const auto transport = open_transport(settings);
@@ -66,7 +70,7 @@ TEST(ShmSegment, UntouchedLanesTakeNoMemory) {
   EXPECT_GE(transport->segment().geometry().lane_count, 512u);
 }
 
-TEST(ShmSegment, LayoutFitsAnyMemory) {
+TEST_F(ShmSegment, LayoutFitsAnyMemory) {
   for (uint64_t bytes = 0; bytes < (40u << 20); bytes += 77777) {
     const SegmentGeometry geometry = SegmentGeometry::plan(bytes);
     if (geometry.lane_count == 0) continue;
@@ -89,7 +93,7 @@ TEST(ShmSegment, LayoutFitsAnyMemory) {
   }
 }
 
-TEST(ShmSegment, AnyPidGivesDifferentPids) {
+TEST_F(ShmSegment, AnyPidGivesDifferentPids) {
   std::vector<std::unique_ptr<ShmTransport>> transports;
   for (int i = 0; i < 20; ++i) {
     transports.push_back(open_transport());
@@ -99,15 +103,14 @@ TEST(ShmSegment, AnyPidGivesDifferentPids) {
   }
 }
 
-TEST(ShmSegment, PidInUseByAnotherProcess) {
-  static_cast<void>(test_settings());
+TEST_F(ShmSegment, PidInUseByAnotherProcess) {
   const auto transport = open_transport(test_settings(5));
   ChildProcess child([] { return try_open(test_settings(5)) == OpenStatus::pid_in_use ? 0 : 1; });
   EXPECT_EQ(child.wait(), 0);
   EXPECT_TRUE(exists(5));
 }
 
-TEST(ShmSegment, PidInUseByThisProcess) {
+TEST_F(ShmSegment, PidInUseByThisProcess) {
   const auto transport = open_transport(test_settings(5));
   EXPECT_EQ(try_open(test_settings(5)), OpenStatus::pid_in_use);
   EXPECT_TRUE(exists(5));
@@ -116,7 +119,7 @@ TEST(ShmSegment, PidInUseByThisProcess) {
   EXPECT_EQ(child.wait(), 0);
 }
 
-TEST(ShmSegment, OtherJobsAndNodesHaveTheirOwnPids) {
+TEST_F(ShmSegment, OtherJobsAndNodesHaveTheirOwnPids) {
   const auto transport = open_transport(test_settings(5));
   auto other_job = test_settings(5);
   other_job.job_key += "x";
@@ -130,8 +133,7 @@ TEST(ShmSegment, OtherJobsAndNodesHaveTheirOwnPids) {
   EXPECT_FALSE(reason.empty());
 }
 
-TEST(ShmSegment, LeftoverIsReplaced) {
-  static_cast<void>(test_settings());
+TEST_F(ShmSegment, LeftoverIsReplaced) {
   leave_behind(21);
   const auto transport = open_transport(test_settings(21));
   ASSERT_NE(transport, nullptr);
@@ -139,8 +141,7 @@ TEST(ShmSegment, LeftoverIsReplaced) {
   EXPECT_EQ(child.wait(), 0);
 }
 
-TEST(ShmSegment, EveryStartSweepsLeftovers) {
-  static_cast<void>(test_settings());
+TEST_F(ShmSegment, EveryStartSweepsLeftovers) {
   const auto alive = open_transport(test_settings(30));
   leave_behind(31);
   leave_behind(32);
@@ -151,8 +152,7 @@ TEST(ShmSegment, EveryStartSweepsLeftovers) {
   EXPECT_TRUE(exists(30));
 }
 
-TEST(ShmSegment, ManyStartersGetOnePidOnce) {
-  static_cast<void>(test_settings());
+TEST_F(ShmSegment, ManyStartersGetOnePidOnce) {
   for (int round = 0; round < 20; ++round) {
     leave_behind(40);
     struct Votes {
@@ -189,7 +189,7 @@ TEST(ShmSegment, ManyStartersGetOnePidOnce) {
 }
 
 // The first process makes the directory, and the last one removes it.
-TEST(ShmSegment, NobodyElseCanLookIntoTheDirectory) {
+TEST_F(ShmSegment, NobodyElseCanLookIntoTheDirectory) {
   auto transport = open_transport();
   const std::string directory = segment_root() + "/lintel." + std::to_string(geteuid());
   struct stat status;
@@ -200,7 +200,7 @@ TEST(ShmSegment, NobodyElseCanLookIntoTheDirectory) {
 }
 
 // If thousands of processes start at once, the last one may wait for minutes.
-TEST(ShmSegment, TheLockIsAwaitedWhileOthersComeAndGo) {
+TEST_F(ShmSegment, TheLockIsAwaitedWhileOthersComeAndGo) {
   using std::chrono::steady_clock;
   const auto first = open_transport();
   const auto waiting = SegmentDirectory::open(false);
@@ -221,7 +221,7 @@ TEST(ShmSegment, TheLockIsAwaitedWhileOthersComeAndGo) {
   others.join();
 }
 
-TEST(ShmSegment, NamesSayNothingOfTheKey) {
+TEST_F(ShmSegment, NamesSayNothingOfTheKey) {
   const auto one = open_transport(test_settings(5));
   auto settings = test_settings(5);
   settings.job_key = "another";
@@ -235,8 +235,7 @@ TEST(ShmSegment, NamesSayNothingOfTheKey) {
 
 // Other users have created files, or directories that are not private, under the name of the
 // directory.
-TEST(ShmSegment, NamesInTheCommonDirectoryMayBeTaken) {
-  static_cast<void>(test_settings());
+TEST_F(ShmSegment, NamesInTheCommonDirectoryMayBeTaken) {
   const std::string name = segment_root() + "/lintel." + std::to_string(geteuid());
   ASSERT_EQ(mkdir(name.c_str(), 0777), 0);
   ASSERT_EQ(chmod(name.c_str(), 0777), 0);
@@ -259,7 +258,7 @@ TEST(ShmSegment, NamesInTheCommonDirectoryMayBeTaken) {
   unlink((name + ".2").c_str());
 }
 
-TEST(ShmSegment, WhatIsNotASegmentHindersNobody) {
+TEST_F(ShmSegment, WhatIsNotASegmentHindersNobody) {
   const auto transport = open_transport();
   const std::string directory =
       transport->segment().path().substr(0, transport->segment().path().rfind('/'));
@@ -280,8 +279,7 @@ TEST(ShmSegment, WhatIsNotASegmentHindersNobody) {
 }
 
 // Daemons close all descriptors that they have not opened (closefrom()).
-TEST(ShmSegment, ItsOwnerMayCloseAllDescriptors) {
-  static_cast<void>(test_settings());
+TEST_F(ShmSegment, ItsOwnerMayCloseAllDescriptors) {
   Shared<std::atomic<int>> step;
   ChildProcess child([&] {
     auto transport = open_transport(test_settings(80));
@@ -296,8 +294,7 @@ TEST(ShmSegment, ItsOwnerMayCloseAllDescriptors) {
   EXPECT_EQ(child.wait(), 0);
 }
 
-TEST(ShmSegment, TheLimitOfFileSizesMakesItSmallerOrAnError) {
-  static_cast<void>(test_settings());
+TEST_F(ShmSegment, TheLimitOfFileSizesMakesItSmallerOrAnError) {
   ChildProcess child([] {
     rlimit limit{300 << 10, RLIM_INFINITY};
     if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
@@ -314,7 +311,7 @@ TEST(ShmSegment, TheLimitOfFileSizesMakesItSmallerOrAnError) {
 }
 
 // As in some containers.
-TEST(ShmSegment, DeniedSystemCallsAreNamed) {
+TEST_F(ShmSegment, DeniedSystemCallsAreNamed) {
   ChildProcess without_madvise([]() -> int {
     if (!test::answer_calls({{SYS_madvise, EPERM}})) return 77;
     std::string reason;
@@ -334,7 +331,7 @@ TEST(ShmSegment, DeniedSystemCallsAreNamed) {
   EXPECT_EQ(without_flock.wait(), 0);
 }
 
-TEST(ShmSegment, TooLittleMemoryIsAnError) {
+TEST_F(ShmSegment, TooLittleMemoryIsAnError) {
   auto settings = test_settings();
   settings.memory_bytes = 4096;
   std::unique_ptr<ShmTransport> transport;
@@ -343,8 +340,7 @@ TEST(ShmSegment, TooLittleMemoryIsAnError) {
   EXPECT_NE(reason.find("PTL_SHM_MEMORY_KIB"), std::string::npos);
 }
 
-TEST(ShmSegment, ExitWithoutFinishingRemovesTheName) {
-  static_cast<void>(test_settings());
+TEST_F(ShmSegment, ExitWithoutFinishingRemovesTheName) {
   Shared<std::atomic<int>> ready;
   const pid_t pid = fork();
   if (pid == 0) {
@@ -358,8 +354,7 @@ TEST(ShmSegment, ExitWithoutFinishingRemovesTheName) {
   EXPECT_FALSE(exists(60));
 }
 
-TEST(ShmSegment, AForkedChildLeavesTheParentsSegmentAlone) {
-  static_cast<void>(test_settings());
+TEST_F(ShmSegment, AForkedChildLeavesTheParentsSegmentAlone) {
   auto transport = open_transport(test_settings(70));
   auto peer = open_transport(test_settings(71));
   RecordingSink sink;
@@ -389,7 +384,7 @@ TEST(ShmSegment, AForkedChildLeavesTheParentsSegmentAlone) {
   EXPECT_EQ(transport->counters().peers_failed, 0u);
 }
 
-TEST(ShmSegment, NonceTellsWhoLives) {
+TEST_F(ShmSegment, NonceTellsWhoLives) {
   const auto transport = open_transport();
   EXPECT_TRUE(nonce_is_alive(transport->segment().nonce()));
   EXPECT_FALSE(nonce_is_alive(transport->segment().nonce() + 16));

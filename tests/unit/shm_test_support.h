@@ -107,6 +107,29 @@ inline void isolate_segments() {
   static_cast<void>(done);
 }
 
+// A directory for segments in which nothing is yet, for as long as this exists: other tests of the
+// same process leave files. What is opened meanwhile is closed before this ends.
+class EmptySegmentRoot {
+ public:
+  EmptySegmentRoot() {
+    isolate_segments();
+    former_ = segment_root();
+    std::string name = former_ + "/root-XXXXXX";
+    EXPECT_NE(mkdtemp(name.data()), nullptr);
+    set_segment_root(name);
+  }
+  ~EmptySegmentRoot() {
+    std::error_code ignored;
+    std::filesystem::remove_all(segment_root(), ignored);
+    set_segment_root(former_);
+  }
+  EmptySegmentRoot(const EmptySegmentRoot&) = delete;
+  EmptySegmentRoot& operator=(const EmptySegmentRoot&) = delete;
+
+ private:
+  std::string former_;
+};
+
 // The segments of this test with this pid.
 inline std::vector<std::string> segments_of(uint32_t pid) {
   std::vector<std::string> found;
