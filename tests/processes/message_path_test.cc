@@ -124,8 +124,6 @@ constexpr const char* no_counter = "no syscall user dispatch in this kernel";
 class MessagePathCounter {
  public:
   MessagePathCounter() {
-    // Yields are slow here, and a thread with slow yields would move to another processor.
-    setenv("PTL_WAIT_WITHOUT", "placement", 1);
     struct sigaction action {};
     action.sa_sigaction = &on_system_call;
     action.sa_flags = SA_SIGINFO;

@@ -98,8 +98,8 @@ TEST_F(PassingPolicyTest, RestsLetAProgramOnTheSameProcessorAnswer) {
     first.peer = &second;
     second.peer = &first;
     first.arrived = true;
-    machine.start(first, 0, true);
-    machine.start(second, 0, true);
+    machine.start(first, 0);
+    machine.start(second, 0);
     machine.run_until(machine.now_ns() + 100 * ms);
     return second.taken;
   };

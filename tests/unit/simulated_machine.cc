@@ -35,16 +35,6 @@ void SimulatedMachine::begin(Processor& processor) {
       thread.compute_ns_ = times_.yield_ns;
       processor.yields = true;
       break;
-    case Kind::relocate:
-      thread.compute_ns_ = times_.search_ns;
-      thread.moved_ = false;
-      if (Processor* free = idle_processor_for(thread); free != nullptr) {
-        thread.moved_ = true;
-        free->waiting.push_back(&thread);
-        processor.running = nullptr;
-        choose(processor);
-      }
-      break;
     case Kind::sleep:
       thread.compute_ns_ = 0;
       thread.asleep_ = true;
@@ -53,17 +43,6 @@ void SimulatedMachine::begin(Processor& processor) {
       choose(processor);
       break;
   }
-}
-
-// Assigns an idle processor to the thread. nullptr: there is none, or the thread is pinned.
-SimulatedMachine::Processor* SimulatedMachine::idle_processor_for(SimulatedThread& thread) {
-  if (thread.pinned_) return nullptr;
-  for (unsigned i = 0; i < processors_.size(); ++i)
-    if (processors_[i].running == nullptr && processors_[i].waiting.empty()) {
-      thread.processor_ = i;
-      return &processors_[i];
-    }
-  return nullptr;
 }
 
 // A woken thread stays on its processor: the kernel does not recognise halted virtual processors as

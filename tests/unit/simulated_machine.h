@@ -18,7 +18,7 @@ class SimulatedMachine;
 class SimulatedThread {
  public:
   struct Action {
-    enum class Kind : uint8_t { compute, yield, sleep, relocate } kind;
+    enum class Kind : uint8_t { compute, yield, sleep } kind;
     uint64_t ns = 0;  // to compute; the time limit of a sleep, UINT64_MAX for none
   };
   virtual ~SimulatedThread() = default;
@@ -28,9 +28,7 @@ class SimulatedThread {
  private:
   friend class SimulatedMachine;
   unsigned processor_ = 0;
-  bool pinned_ = false;
   bool asleep_ = false;
-  bool moved_ = false;
   uint64_t wakes_at_ns_ = UINT64_MAX;
   std::optional<uint64_t> compute_ns_;  // the rest of the current action
   uint64_t ran_ns_ = 0;
@@ -41,7 +39,6 @@ struct MachineTimes {
   uint64_t switch_ns = 1'000;  // from one thread to another
   uint64_t wake_ns = 3'000;    // from the wake-up until the thread runs on an idle processor
   uint64_t slice_ns = 3 * ms;
-  uint64_t search_ns = 50 * us;  // search for an idle processor
   // A woken thread preempts one that has had this much more processor time than itself.
   uint64_t preemption_ns = ms;
   uint64_t tick_every_ns = 0;  // 0: no interruptions
@@ -53,9 +50,8 @@ class SimulatedMachine {
   SimulatedMachine(unsigned processors, MachineTimes times)
       : times_(times), processors_(processors) {}
 
-  void start(SimulatedThread& thread, unsigned processor, bool pinned) {
+  void start(SimulatedThread& thread, unsigned processor) {
     thread.processor_ = processor;
-    thread.pinned_ = pinned;
     threads_.push_back(&thread);
     processors_[processor].waiting.push_back(&thread);
   }
@@ -63,8 +59,6 @@ class SimulatedMachine {
   [[nodiscard]] unsigned processor_of(const SimulatedThread& thread) const {
     return thread.processor_;
   }
-  // Whether the last relocation of the thread found an idle processor.
-  [[nodiscard]] bool moved(const SimulatedThread& thread) const { return thread.moved_; }
   // The host takes the processor away once for this time.
   void take_away(unsigned processor, uint64_t at_ns, uint64_t ns) {
     processors_[processor].stolen_at_ns = at_ns;
@@ -93,7 +87,6 @@ class SimulatedMachine {
   void begin(Processor& processor);
   void choose(Processor& processor);
   void wake_sleepers();
-  [[nodiscard]] Processor* idle_processor_for(SimulatedThread& thread);
   void enqueue_woken(SimulatedThread& thread);
   void interrupt(Processor& processor);
 

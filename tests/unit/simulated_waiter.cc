@@ -47,9 +47,6 @@ SimulatedThread::Action SimulatedWaiter::decide(SimulatedMachine& machine) {
       state_ = State::asleep;
       sleeps_ = true;
       return {Action::Kind::sleep, sleep_limit_ns};
-    case WaitPolicy::Step::relocate:
-      state_ = State::relocating;
-      return {Action::Kind::relocate};
   }
   return {Action::Kind::compute, look_ns};
 }
@@ -61,10 +58,6 @@ SimulatedThread::Action SimulatedWaiter::next(SimulatedMachine& machine) {
       break;
     case State::yielding:
       process_.policy_.note_yield(began_ns_, machine.now_ns());
-      break;
-    case State::relocating:
-      process_.load_.note_relocation(
-          machine.moved(*this) ? SearchResult::moved : SearchResult::busy, machine.now_ns());
       break;
     case State::asleep:
       sleeps_ = false;
@@ -88,10 +81,10 @@ SimulatedPair::SimulatedPair(const WaitSettings& settings, uint64_t computes_ns,
       b(second_, computes_ns,
         [this, rings](SimulatedMachine& machine) { first_.deliver(machine, rings); }) {}
 
-void SimulatedPair::start(SimulatedMachine& machine, unsigned first, unsigned second, bool pinned) {
+void SimulatedPair::start(SimulatedMachine& machine, unsigned first, unsigned second) {
   first_.deliver(machine);
-  machine.start(a, first, pinned);
-  machine.start(b, second, pinned);
+  machine.start(a, first);
+  machine.start(b, second);
 }
 
 double SimulatedPair::trip_us(SimulatedMachine& machine, uint64_t time_ns) {

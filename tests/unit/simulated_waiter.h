@@ -62,13 +62,7 @@ class SimulatedWaiter final : public SimulatedThread {
   SimulatedProcess& process_;
   uint64_t computes_ns_;
   std::function<void(SimulatedMachine&)> then_;
-  enum class State : uint8_t {
-    polling,
-    computing,
-    yielding,
-    asleep,
-    relocating
-  } state_ = State::polling;
+  enum class State : uint8_t { polling, computing, yielding, asleep } state_ = State::polling;
   uint64_t idle_since_ns_ = 0;
   unsigned looks_ = 0;
   bool sleeps_ = false;
@@ -79,7 +73,7 @@ class SimulatedWaiter final : public SimulatedThread {
 class SimulatedPair {
  public:
   SimulatedPair(const WaitSettings& settings, uint64_t computes_ns, bool rings = true);
-  void start(SimulatedMachine& machine, unsigned first, unsigned second, bool pinned = true);
+  void start(SimulatedMachine& machine, unsigned first, unsigned second);
   [[nodiscard]] uint64_t sleeps() const { return a.sleeps + b.sleeps; }
   // Mean round-trip time from now on, for `time_ns`.
   [[nodiscard]] double trip_us(SimulatedMachine& machine, uint64_t time_ns);

@@ -112,7 +112,7 @@ TEST(WaitPolicyTest, LongTurnsOfAnotherThreadAreNotAwaited) {
     SimulatedPair pair(settings, 10 * us);
     SimulatedComputation computation;
     pair.start(machine, 0, 1);
-    machine.start(computation, 0, true);
+    machine.start(computation, 0);
     return pair.trip_us(machine, 500 * ms);
   };
   EXPECT_LE(trip_us({}), 50);
@@ -133,24 +133,6 @@ TEST(WaitPolicyTest, LateArrivalsAreWorthLongerPolling) {
   EXPECT_GE(trip_us(without(WaitHeuristic::late_arrivals)), 1000);
 }
 
-TEST(WaitPolicyTest, PlacementTwoUnpinnedProcessesOnOneProcessorComeApart) {
-  const double pinned_us = run_pair({}, 200).trip_us;
-  const auto trip_us_after_50_ms = [](const WaitSettings& settings) {
-    SimulatedMachine machine(2, {});
-    SimulatedPair pair(settings, 200);
-    pair.start(machine, 0, 0, false);
-    machine.run_until(machine.now_ns() + 50 * ms);
-    return pair.trip_us(machine, 20 * ms);
-  };
-  EXPECT_LE(trip_us_after_50_ms({}), 1.2 * pinned_us);
-  EXPECT_GE(trip_us_after_50_ms(without(WaitHeuristic::placement)), 5 * pinned_us);
-}
-
-TEST(WaitPolicyTest, PlacementCostsLittleWhereThereIsNoOtherProcessor) {
-  const double without_us = run_pair(without(WaitHeuristic::placement), 200, {}, 0).trip_us;
-  EXPECT_LE(run_pair({}, 200, {}, 0).trip_us, 1.03 * without_us);
-}
-
 // One thread polls for all; another process shares one of their processors. The threads of a queue
 // need not get equal shares.
 TEST(WaitPolicyTest, ThreeThreadsAtOneQueueAllTakeMessages) {
@@ -162,10 +144,10 @@ TEST(WaitPolicyTest, ThreeThreadsAtOneQueueAllTakeMessages) {
   SimulatedWaiter second(threads, 5 * us, answer);
   SimulatedWaiter third(threads, 5 * us, answer);
   SimulatedWaiter other(peer, 5 * us, [&threads](SimulatedMachine& m) { threads.deliver(m); });
-  machine.start(first, 0, true);
-  machine.start(second, 1, true);
-  machine.start(third, 0, true);
-  machine.start(other, 1, true);
+  machine.start(first, 0);
+  machine.start(second, 1);
+  machine.start(third, 0);
+  machine.start(other, 1);
   threads.deliver(machine);
   machine.run_until(machine.now_ns() + 100 * ms);
   EXPECT_GE(other.taken, 100 * ms / (25 * us));

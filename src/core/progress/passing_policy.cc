@@ -36,10 +36,6 @@ bool PassingPolicy::wants_yield(uint32_t idle_looks, uint64_t now_ns) noexcept {
 void PassingPolls::rest(uint32_t idle_looks) noexcept {
   const uint64_t before = now_ns();
   if (!policy_.wants_yield(idle_looks, before)) return;
-  if (policy_.wants_relocation(before)) {
-    policy_.relocate();
-    return;
-  }
   sched_yield();
   policy_.note_yield(before, now_ns());
 }

@@ -54,11 +54,6 @@ class PassingPolicy {
     load_.note_yield(before_ns, after_ns);
     last_rest_ns_.store(after_ns, std::memory_order_relaxed);
   }
-  // Instead of a yield: the processor is crowded, and another one may be free.
-  [[nodiscard]] bool wants_relocation(uint64_t now_ns) noexcept {
-    return load_.wants_relocation(now_ns);
-  }
-  void relocate() noexcept { last_rest_ns_.store(load_.relocate(), std::memory_order_relaxed); }
   // Who looks at several queues in turn needs one poll for a turn, not one for each.
   [[nodiscard]] bool shares_rounds() const noexcept { return shares_rounds_; }
 

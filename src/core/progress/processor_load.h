@@ -1,15 +1,13 @@
 // Whether other threads want the processors that this process runs on, learnt from how long yields
 // take. One object serves all threads of a process: the load belongs to the machine and not to one
-// wait. Concurrent notes may overwrite each other, which loses one finding. Only relocate() reads a
-// clock. Message path, after microseconds of idle polls.
+// wait. Concurrent notes may overwrite each other, which loses one finding. Message path, after
+// microseconds of idle polls.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
-#include "core/progress/relocation.h"
 #include "core/progress/wait_heuristics.h"
-#include "util/clock.h"
 
 namespace lintel {
 
@@ -24,7 +22,6 @@ class ProcessorLoad {
   // Set-up path.
   void use(WaitHeuristics heuristics) noexcept {
     heuristics_.store(heuristics, std::memory_order_relaxed);
-    relocation_.use(heuristics.uses(WaitHeuristic::placement));
   }
 
   void note_yield(uint64_t before_ns, uint64_t after_ns) noexcept {
@@ -36,7 +33,6 @@ class ProcessorLoad {
     }
     const int level = level_.load(std::memory_order_relaxed);
     const bool slow = took_ns > slow_yield_ns && heuristics.uses(WaitHeuristic::crowding);
-    last_was_slow_.store(slow, std::memory_order_relaxed);
     if (slow && level < most_level)
       level_.store(level + slow_yield_weight, std::memory_order_relaxed);
     if (!slow && level > 0) level_.store(level - 1, std::memory_order_relaxed);
@@ -45,29 +41,10 @@ class ProcessorLoad {
   [[nodiscard]] bool is_crowded() const noexcept {
     return level_.load(std::memory_order_relaxed) > slow_yield_weight;
   }
-  // Also during the last yield.
-  [[nodiscard]] bool is_wanted_now() const noexcept {
-    return is_crowded() && last_was_slow_.load(std::memory_order_relaxed);
-  }
   // For as long as the last long turn took, no thread yields. A sleep and a wake-up take less time
   // than another long turn, and the thread that computes gets no more than its half.
   [[nodiscard]] bool avoids_yields(uint64_t now_ns) const noexcept {
     return now_ns < no_yield_before_ns_.load(std::memory_order_relaxed);
-  }
-  [[nodiscard]] bool wants_relocation(uint64_t now_ns) noexcept {
-    return is_wanted_now() && relocation_.is_due(now_ns);
-  }
-  void note_relocation(SearchResult result, uint64_t now_ns) noexcept {
-    if (result == SearchResult::moved) level_.store(0, std::memory_order_relaxed);
-    relocation_.note_search(result, now_ns);
-  }
-  // The calling thread searches for a free processor. Returns the time afterwards. Makes system
-  // calls.
-  uint64_t relocate() noexcept {
-    const SearchResult result = move_to_free_processor();
-    const uint64_t after_ns = now_ns();
-    note_relocation(result, after_ns);
-    return after_ns;
   }
 
  private:
@@ -78,9 +55,7 @@ class ProcessorLoad {
 
   std::atomic<WaitHeuristics> heuristics_{};
   std::atomic<int> level_{0};
-  std::atomic<bool> last_was_slow_{false};
   std::atomic<uint64_t> no_yield_before_ns_{0};
-  RelocationSchedule relocation_;
 };
 
 // That of this process.

@@ -71,9 +71,6 @@ Waiter::Pause Waiter::pause(Condition ready) noexcept {
     case WaitPolicy::Step::sleep:
       sleep(ready, now);
       break;
-    case WaitPolicy::Step::relocate:
-      processor_load().relocate();
-      break;
   }
   return Pause::go_on;
 }

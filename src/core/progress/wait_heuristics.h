@@ -16,7 +16,6 @@ enum class WaitHeuristic : uint8_t {
   long_turns,
   few_polls,
   late_arrivals,
-  placement,
   spared_polls,
   shared_rounds,
   rests,
@@ -25,7 +24,7 @@ enum class WaitHeuristic : uint8_t {
 };
 
 inline constexpr std::array<std::string_view, static_cast<size_t>(WaitHeuristic::count)>
-    wait_heuristic_names{"crowding",     "long_turns",    "few_polls", "late_arrivals", "placement",
+    wait_heuristic_names{"crowding",     "long_turns",    "few_polls", "late_arrivals",
                          "spared_polls", "shared_rounds", "rests",     "tick_backoff"};
 
 class WaitHeuristics {

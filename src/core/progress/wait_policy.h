@@ -1,4 +1,4 @@
-// Decides what a waiting thread does next: poll on, yield, move or sleep. One object per physical
+// Decides what a waiting thread does next: poll on, yield or sleep. One object per physical
 // interface, used by all its waiting threads. It reads no clock and makes no system call: the
 // caller passes the times and does what is decided. Message path, after microseconds of idle polls.
 #pragma once
@@ -21,7 +21,7 @@ struct WaitSettings {
 
 class WaitPolicy {
  public:
-  enum class Step : uint8_t { poll, yield, sleep, relocate };
+  enum class Step : uint8_t { poll, yield, sleep };
 
   // Idle polling goes on for so long without a yield.
   static constexpr uint64_t yield_after_ns = 3'000;
@@ -47,7 +47,6 @@ class WaitPolicy {
     const bool crowded = load_.is_crowded();
     const bool avoids_yields = load_.avoids_yields(now_ns);
     polls_.store(crowded || avoids_yields ? few_polls_ : many_polls, std::memory_order_relaxed);
-    if (load_.wants_relocation(now_ns)) return Step::relocate;
     if (waited_ns >= (avoids_yields ? short_spin_ns_ : spin_ns_)) {
       idle_since_ns = 0;
       return Step::sleep;
