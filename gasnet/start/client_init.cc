@@ -177,8 +177,9 @@ using namespace lintel::gasnet;
 
 namespace {
 
-int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* clientName, int* argc,
-         char*** argv, gex_Flags_t flags, bool segment_is_everything) {
+/** GASNET_OK, or why the process cannot become a member of a job. */
+int check_arguments(const gex_Client_t* client_p, const gex_EP_t* ep_p, const gex_TM_t* tm_p,
+                    const char* clientName, gex_Flags_t flags) {
   if (const gasneti_client* existing = the_client())
     return report_error(GASNET_ERR_RESOURCE,
                         "gex_Client_Init: a process can have one client, this "
@@ -192,7 +193,94 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
   if (flags & ~(GEX_FLAG_USES_GASNET1 | GEX_FLAG_DEFER_THREADS))
     return refuse(GASNET_ERR_BAD_ARG,
                   "flags has other bits than GEX_FLAG_USES_GASNET1 and GEX_FLAG_DEFER_THREADS");
+  return GASNET_OK;
+}
 
+/** What this process says about itself. To find out about the machine takes a while: the processes
+ * that a launcher has started on one host read what rank 0 says about it. */
+StartRecord own_record(uint32_t detection, int descriptor, size_t environment_bytes,
+                       bool segment_is_everything) {
+  const bool describes_host = !neighbourhood().is_whole_job() || job().rank() == 0;
+  return {kWireVersion,
+          detection,
+          describes_host ? memory_of_host() : 0,
+          environment_bytes,
+          static_cast<int32_t>(getpid()),
+          descriptor,
+          static_cast<uint32_t>(gasnett_getenv_int_withdefault("GASNET_SUPERNODE_MAXSIZE", 0, 0)),
+          segment_is_everything,
+          describes_host ? processors_of_host() : uint16_t{0},
+          host_key(detection)};
+}
+
+/** Returns when the records of all processes are in `start`. */
+void exchange_records(Exchange& start, const StartRecord& mine, const std::string& environment) {
+  const bool shares_memory = neighbourhood().is_whole_job();
+  if (shares_memory) {
+    start.show(&mine);
+    if (job().rank() == 0) show_environment(environment);
+  }
+  network().meet();
+  if (shares_memory)
+    start.collect();
+  else
+    start.run(&mine);
+}
+
+/** Finds hosts and neighbours in the records, and takes over the environment of rank 0. */
+void find_neighbours(const Exchange& start) {
+  const bool shared_memory = neighbourhood().is_whole_job();
+  check_alike(start);
+  find_hosts(start);
+  job().set_processors(record_of(start, 0).processors);
+  neighbourhood().divide(record_of(start, 0).neighbourhood_limit);
+  std::vector<int> process_ids;
+  for (const gex_Rank_t rank : neighbourhood().ranks())
+    process_ids.push_back(record_of(start, rank).process_id);
+  neighbourhood().map_control(process_ids, record_of(start, neighbourhood().ranks()[0]).descriptor);
+  set_environment_reports(job().rank() == 0);
+  const uint64_t environment_bytes = record_of(start, 0).environment_bytes;
+  if (!shared_memory || !neighbourhood().is_whole_job()) fetch_environment(environment_bytes);
+  set_job_environment(neighbourhood().environment_text(), environment_bytes);
+  print_verbose_header();
+  find_segment_limits(start, shared_memory);
+}
+
+/** What variables of the environment, which is that of rank 0 now, ask for. */
+void follow_environment(const int* argc, char*** argv) {
+  read_freeze_on_error();
+  gasnett_backtrace_init(argc && argv && *argc > 0 ? (*argv)[0] : gasnett_exe_name());
+  if (!lists_rank(gasnett_getenv_withdefault("GASNET_BACKTRACE_NODES", "*"), job().rank()))
+    gasnett_print_backtrace_ifenabled = [](int /*descriptor*/) { return 1; };
+  open_trace_files();
+  if (gasnett_getenv_yesno_withdefault("GASNET_FREEZE", 0))
+    gasnett_freezeForDebuggerNow(&gasnet_frozen, "gasnet_frozen");
+  catch_requested_signals();
+  check_choices();
+}
+
+/** Returns when the parts of all processes have started. */
+void start_all_parts(gasneti_client& client, Exchange& end, bool segment_is_everything) {
+  constexpr auto kIndex = gex_EP_Index_t{0};
+  gex_EP_t endpoint = GEX_EP_INVALID;
+  gex_EP_Create(&endpoint, &client, GEX_EP_CAPABILITY_ALL, 0);
+  network().allocate(PortalIndex::kSegment, 0, PTL_EQ_NONE);
+  client.team = new_primordial_team(&client, client.endpoints[kIndex], 0);
+  set_the_client(&client);
+  const char can = start_parts();
+  if (segment_is_everything) open_everything();
+  start_exit_watch();
+  end.run(&can);
+  bool all_can = true;
+  for (gex_Rank_t rank = 0; rank < job().size(); ++rank)
+    all_can = all_can && *static_cast<const char*>(end.record(rank)) != 0;
+  all_parts_started(all_can);
+}
+
+int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* clientName, int* argc,
+         char*** argv, gex_Flags_t flags, bool segment_is_everything) {
+  if (const int code = check_arguments(client_p, ep_p, tm_p, clientName, flags); code != GASNET_OK)
+    return code;
   set_environment_reports(false);  // until the rank of this process is known
   this_thread();                   // takes the place of this thread
   catch_signals();
@@ -219,73 +307,16 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
   end.prepare();
   client->attach_exchange->prepare();
   if (job().rank() == 0) expose_environment(environment_text);
-  // To find out about the machine takes a while. The processes that a launcher has started on one
-  // host read what rank 0 says about it.
-  const bool shares_memory = neighbourhood().is_whole_job();
-  const bool describes_host = !shares_memory || job().rank() == 0;
-  const StartRecord mine{
-      kWireVersion,
-      detection,
-      describes_host ? memory_of_host() : 0,
-      environment_text.size(),
-      static_cast<int32_t>(getpid()),
-      descriptor,
-      static_cast<uint32_t>(gasnett_getenv_int_withdefault("GASNET_SUPERNODE_MAXSIZE", 0, 0)),
-      segment_is_everything,
-      describes_host ? processors_of_host() : uint16_t{0},
-      host_key(detection)};
-  if (shares_memory) {
-    start.show(&mine);
-    if (job().rank() == 0) show_environment(environment_text);
-  }
-  network().meet();
-  if (shares_memory)
-    start.collect();
-  else
-    start.run(&mine);
-  check_alike(start);
-  find_hosts(start);
-  job().set_processors(record_of(start, 0).processors);
-  neighbourhood().divide(record_of(start, 0).neighbourhood_limit);
-  std::vector<int> process_ids;
-  for (const gex_Rank_t rank : neighbourhood().ranks())
-    process_ids.push_back(record_of(start, rank).process_id);
-  neighbourhood().map_control(process_ids, record_of(start, neighbourhood().ranks()[0]).descriptor);
-  set_environment_reports(job().rank() == 0);
-  const uint64_t environment_bytes = record_of(start, 0).environment_bytes;
-  if (!shares_memory || !neighbourhood().is_whole_job()) fetch_environment(environment_bytes);
-  set_job_environment(neighbourhood().environment_text(), environment_bytes);
-
-  print_verbose_header();
-  find_segment_limits(start, shares_memory);
-  read_freeze_on_error();
-  gasnett_backtrace_init(argc && argv && *argc > 0 ? (*argv)[0] : gasnett_exe_name());
-  if (!lists_rank(gasnett_getenv_withdefault("GASNET_BACKTRACE_NODES", "*"), job().rank()))
-    gasnett_print_backtrace_ifenabled = [](int /*descriptor*/) { return 1; };
-  open_trace_files();
-  if (gasnett_getenv_yesno_withdefault("GASNET_FREEZE", 0))
-    gasnett_freezeForDebuggerNow(&gasnet_frozen, "gasnet_frozen");
-  catch_requested_signals();
-  check_choices();
-
-  constexpr auto kIndex = gex_EP_Index_t{0};
-  gex_EP_t endpoint = GEX_EP_INVALID;
-  gex_EP_Create(&endpoint, client, GEX_EP_CAPABILITY_ALL, 0);
-  network().allocate(PortalIndex::kSegment, 0, PTL_EQ_NONE);
-  client->team = new_primordial_team(client, client->endpoints[kIndex], 0);
-  set_the_client(client);
-  const char can = start_parts();
-  if (segment_is_everything) open_everything();
-  start_exit_watch();
-  end.run(&can);
-  bool all_can = true;
-  for (gex_Rank_t rank = 0; rank < job().size(); ++rank)
-    all_can = all_can && *static_cast<const char*>(end.record(rank)) != 0;
-  all_parts_started(all_can);
+  exchange_records(
+      start, own_record(detection, descriptor, environment_text.size(), segment_is_everything),
+      environment_text);
+  find_neighbours(start);
+  follow_environment(argc, argv);
+  start_all_parts(*client, end, segment_is_everything);
   report_other_variables();
 
   *client_p = client;
-  *ep_p = client->endpoints[kIndex];
+  *ep_p = client->endpoints[0];
   *tm_p = client->team;
   return GASNET_OK;
 }

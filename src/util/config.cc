@@ -148,10 +148,6 @@ constexpr bool rows_follow_keys() {
 }
 static_assert(rows_follow_keys());
 
-constexpr FormerName former_names[] = {{"PTL_NETWORK_TIMEOUT_MS", ConfigKey::peer_timeout_ms},
-                                       {"PTL_UDP_INTERFACE", ConfigKey::nid},
-                                       {"PTL_NID_INTERFACE", ConfigKey::nid}};
-
 constexpr std::string_view runtime_names[] = {"PTL_MY_RID", "PTL_NIDMAP", "PTL_PIDMAP",
                                               "PTL_MY_JID", "PTL_WAIT_S", "PTL_JOB_MEMORY"};
 
@@ -238,23 +234,9 @@ Found find_name(const State& current, const char* name) {
   return {};
 }
 
-// By its name, else by a former one.
-Found find_text(State& current, const ConfigVariable& variable) {
-  Found found = find_name(current, variable.name);
-  for (const FormerName& former : former_names) {
-    const Found old = former.key == variable.key ? find_name(current, former.name) : Found{};
-    if (old.text == nullptr) continue;
-    if (current.warned.insert(former.name).second)
-      complain(std::string(former.name) + " is a former name of " + variable.name +
-               (found.text == nullptr ? "" : ", which is set: ignored"));
-    if (found.text == nullptr) found = old;
-  }
-  return found;
-}
-
 void read_variable(State& current, const ConfigVariable& variable) {
   set_default(current, variable.key);
-  const Found found = find_text(current, variable);
+  const Found found = find_name(current, variable.name);
   if (found.text == nullptr) return;
   // Others may read files of the system, and copies of those of users.
   if (variable.type == ConfigType::secret && found.origin != ConfigOrigin::environment) {
@@ -301,8 +283,6 @@ const char* closest_name(std::string_view name) {
 bool is_known(std::string_view name) {
   return std::any_of(table.begin(), table.end(),
                      [&](const ConfigVariable& variable) { return name == variable.name; }) ||
-         std::any_of(std::begin(former_names), std::end(former_names),
-                     [&](const FormerName& former) { return name == former.name; }) ||
          std::find(std::begin(runtime_names), std::end(runtime_names), name) !=
              std::end(runtime_names);
 }
@@ -337,7 +317,6 @@ std::atomic<bool> files_searched{false};
 }  // namespace
 
 std::span<const ConfigVariable> config_table() noexcept { return table; }
-std::span<const FormerName> config_former_names() noexcept { return former_names; }
 std::span<const std::string_view> config_runtime_names() noexcept { return runtime_names; }
 
 void config_load() {

@@ -91,12 +91,6 @@ enum class ConfigOrigin : uint8_t { default_value, system_file, user_file, envir
 // What stands in front of the name of a file in a report variable.
 inline constexpr std::string_view stats_file_prefix = "file:";
 
-// A name that a variable had in earlier releases. It works, with a warning that has the new name.
-struct FormerName {
-  const char* name;
-  ConfigKey key;
-};
-[[nodiscard]] std::span<const FormerName> config_former_names() noexcept;
 // Names that start with PTL_ and belong to a runtime system or to the library portals_runtime.
 [[nodiscard]] std::span<const std::string_view> config_runtime_names() noexcept;
 

@@ -45,16 +45,13 @@ problems += [f"wrong in the table: {line}" for line in written.splitlines()
              if line not in generated.splitlines()]
 if not problems and written != generated:
     problems.append("the order of the table is not that of src/util/config.cc")
-former = dict(re.findall(r"^\| `(PTL_\w+)` \| `(PTL_\w+)` \|$", after, re.MULTILINE))
-if former != facts["former_names"]:
-    problems.append(f"former names: {former}, but {facts['former_names']}")
 
 # A variable mentioned in a page must exist, and all variables for users must be documented. Most
 # names with PTL_ are constants of the headers.
 headers = "".join(path.read_text() for path in source.glob("include/*.h"))
 constants = set(re.findall(r"\bPTL_\w+", headers))
 for_users = {variable["name"] for variable in facts["configuration"] if not variable["for_tests"]}
-to_document = for_users | set(facts["former_names"]) | set(facts["runtime_names"])
+to_document = for_users | set(facts["runtime_names"])
 known = to_document | {variable["name"] for variable in facts["configuration"]}
 documented = set()
 for path in [source / "README.md", *sorted((source / "docs").glob("*.md"))]:
@@ -64,9 +61,6 @@ for path in [source / "README.md", *sorted((source / "docs").glob("*.md"))]:
              *re.findall(r"\b(PTL_[A-Z0-9_]*[A-Z0-9])=", text)}
     problems += [f"{path.name}: {name} is neither a variable nor in a header"
                  for name in sorted(named - known - constants)]
-    if path != page:
-        problems += [f"{path.name}: {name} is a former name of {facts['former_names'][name]}"
-                     for name in sorted(named & set(facts["former_names"]))]
 problems += [f"{name} is not documented" for name in sorted(to_document - documented)]
 
 if problems:

@@ -236,27 +236,6 @@ TEST_F(ConfigTest, NamesOfRuntimesAreKnown) {
             "");
 }
 
-TEST_F(ConfigTest, AFormerNameWorksAndTheWarningHasTheNewOne) {
-  const std::string warning = load({{"PTL_NETWORK_TIMEOUT_MS", "3000"}});
-  EXPECT_TRUE(contains(warning, "PTL_NETWORK_TIMEOUT_MS is a former name of PTL_PEER_TIMEOUT_MS"))
-      << warning;
-  EXPECT_EQ(config_u64(ConfigKey::peer_timeout_ms), 3000u);
-  EXPECT_EQ(config_origin(ConfigKey::peer_timeout_ms), ConfigOrigin::environment);
-  EXPECT_EQ(load({{"PTL_NETWORK_TIMEOUT_MS", "4000"}}), "");  // reported only once
-}
-
-TEST_F(ConfigTest, ANameGoesBeforeItsFormerName) {
-  const std::string warning = load({{"PTL_NID", "lo"}, {"PTL_UDP_INTERFACE", "eth0"}});
-  EXPECT_TRUE(contains(warning, "PTL_UDP_INTERFACE")) << warning;
-  EXPECT_TRUE(contains(warning, "ignored")) << warning;
-  EXPECT_EQ(config_string(ConfigKey::nid), "lo");
-}
-
-TEST_F(ConfigTest, FormerNamesAreNoVariables) {
-  for (const FormerName& former : config_former_names())
-    for (const ConfigVariable& variable : config_table()) EXPECT_STRNE(former.name, variable.name);
-}
-
 TEST_F(ConfigTest, NumbersMayBeHexadecimalAndOptional) {
   EXPECT_EQ(config_optional(ConfigKey::verbs_gid_index), std::nullopt);
   EXPECT_EQ(config_u64(ConfigKey::verbs_pkey), 0xffffu);

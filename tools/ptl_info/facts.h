@@ -5,7 +5,6 @@
 #include <portals4.h>
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,7 +56,6 @@ struct ConfigFacts {
 
 // Names that are no variables of the table, but known.
 struct NameFacts {
-  std::map<std::string, std::string> former_names;  // and what they are called now
   std::vector<std::string> runtime_names;
 };
 

@@ -148,8 +148,6 @@ std::vector<ConfigFacts> gather_configuration() {
 
 NameFacts gather_names() {
   NameFacts names;
-  for (const FormerName& former : config_former_names())
-    names.former_names[former.name] = config_table()[static_cast<size_t>(former.key)].name;
   names.runtime_names.assign(config_runtime_names().begin(), config_runtime_names().end());
   return names;
 }

@@ -134,7 +134,6 @@ void print_json(const Facts& facts) {
                                      {"help", variable.help},
                                      {"for_tests", variable.for_tests}});
   }
-  json["former_names"] = facts.names.former_names;
   json["runtime_names"] = facts.names.runtime_names;
   std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }

@@ -158,68 +158,89 @@ void forget_ack(PhysicalInterface& physical, Peer& peer, const Request& request,
   return true;
 }
 
+// How the payload travels, as flags of the header. True: the target fetches it or asks for it.
+bool choose_way(const Capabilities& capabilities, Request& request) noexcept {
+  const bool direct = travels_directly(capabilities, request);
+  MessageHeader& header = request.header;
+  if (direct || needs_remote_memory(capabilities, request)) header.flags |= flag_remote_memory;
+  if (header.kind == MessageKind::put && !direct &&
+      (request.put.descriptor->options & PTL_MD_UNRELIABLE) != 0)
+    header.flags |= flag_unreliable;
+  return direct;
+}
+
+// Sends a request in front of which nothing waits. `operation`: nullptr if nothing follows.
+SendStatus send_first(PhysicalInterface& physical, Peer& peer, const Request& request, bool direct,
+                      Operation* operation) noexcept LINTEL_REQUIRES(peer.send_lock) {
+  MemoryDescriptor* const put = request.put.descriptor;
+  // The answer may arrive before this thread goes on: what it needs is set first.
+  if (operation != nullptr) {
+    operation->send_due = direct;
+    if (direct) put->pending.fetch_add(1, std::memory_order_relaxed);
+    operation->stage.store(Operation::Stage::sending, std::memory_order_relaxed);
+    publish_operation(peer, *operation);
+  }
+  const SendStatus status = send_payload(physical, peer, request, operation);
+  if (status != SendStatus::sent) [[unlikely]] {
+    if (direct) put->pending.fetch_sub(1, std::memory_order_relaxed);
+    return status;
+  }
+  peer.sent.count(request.header.kind, request.sent_bytes());
+  if (operation != nullptr) {
+    peer.count_as_started();
+    operation->stage.store(Operation::Stage::sent, std::memory_order_release);
+  }
+  return status;
+}
+
+// Sends the request, or queues it if it has to wait. False: no operation is free.
+bool send_or_queue(NetworkInterface& interface, Peer& peer, Request& request, bool direct,
+                   SendStatus& status) noexcept LINTEL_REQUIRES(peer.send_lock) {
+  status = SendStatus::peer_failed;
+  if (peer.failed.load(std::memory_order_relaxed)) [[unlikely]]
+    return true;
+  PhysicalInterface& physical = interface.physical();
+  Operation* operation = nullptr;
+  const auto make_operation = [&]() LINTEL_REQUIRES(peer.send_lock) {
+    operation = physical.operations().allocate(peer);
+    return operation != nullptr;
+  };
+  if (request.has_answer() || direct) {
+    if (!make_operation()) return false;
+    request.header.cookie = physical.operations().cookie_of(*operation);
+    record_operation(interface, request, direct, *operation);
+  }
+  status = SendStatus::queue_full;
+  if (peer.queue_head == nullptr && !has_to_wait(peer, request.header)) [[likely]]
+    status = send_first(physical, peer, request, direct, operation);
+  if (status == SendStatus::queue_full || status == SendStatus::connecting) {
+    if (operation == nullptr) {
+      if (!make_operation()) return false;
+      record_operation(interface, request, direct, *operation);
+    }
+    operation->send_due = request.put.descriptor != nullptr;
+    queue_operation(physical, peer, *operation);
+  } else if (status != SendStatus::sent && operation != nullptr) {
+    if (MemoryDescriptor* const get = request.get.descriptor; get != nullptr)
+      get->pending.fetch_sub(1, std::memory_order_relaxed);
+    physical.operations().discard(*operation);
+  }
+  return true;
+}
+
 // All other requests: any kind, payload that does not travel with the header, queueing, failures.
 // False: no operation is free, and nothing was done.
 bool start_if_possible(NetworkInterface& interface, Peer& peer, Request& request) noexcept {
   PhysicalInterface& physical = interface.physical();
-  MessageHeader& header = request.header;
   MemoryDescriptor* const put = request.put.descriptor;
-  MemoryDescriptor* const get = request.get.descriptor;
-  const Capabilities& capabilities = peer.transport->capabilities();
-  const bool direct = travels_directly(capabilities, request);
-  if (direct || needs_remote_memory(capabilities, request)) header.flags |= flag_remote_memory;
-  if (header.kind == MessageKind::put && !direct && (put->options & PTL_MD_UNRELIABLE) != 0)
-    header.flags |= flag_unreliable;
+  const bool direct = choose_way(peer.transport->capabilities(), request);
   // As in start_eager_put().
   const bool reports_send = !direct && put != nullptr && put->reports_send();
-
-  SendStatus status = SendStatus::queue_full;
+  SendStatus status;
   {
     const LockGuard guard(peer.send_lock);
-    Operation* operation = nullptr;
-    if (peer.failed.load(std::memory_order_relaxed)) [[unlikely]] {
-      status = SendStatus::peer_failed;
-    } else {
-      if (request.has_answer() || direct) {
-        operation = physical.operations().allocate(peer);
-        if (operation == nullptr) return false;
-        header.cookie = physical.operations().cookie_of(*operation);
-        record_operation(interface, request, direct, *operation);
-      }
-      if (peer.queue_head == nullptr && !has_to_wait(peer, header)) [[likely]] {
-        // The answer may arrive before this thread goes on: what it needs is set first.
-        if (operation != nullptr) {
-          operation->send_due = direct;
-          if (direct) put->pending.fetch_add(1, std::memory_order_relaxed);
-          operation->stage.store(Operation::Stage::sending, std::memory_order_relaxed);
-          publish_operation(peer, *operation);
-        }
-        status = send_payload(physical, peer, request, operation);
-        if (status == SendStatus::sent) [[likely]] {
-          peer.sent.count(header.kind, request.sent_bytes());
-          if (operation != nullptr) {
-            peer.count_as_started();
-            operation->stage.store(Operation::Stage::sent, std::memory_order_release);
-          }
-        } else if (direct) {
-          put->pending.fetch_sub(1, std::memory_order_relaxed);
-        }
-      }
-      if (status == SendStatus::queue_full || status == SendStatus::connecting) {
-        if (operation == nullptr) {
-          operation = physical.operations().allocate(peer);
-          if (operation == nullptr) return false;
-          record_operation(interface, request, direct, *operation);
-        }
-        operation->send_due = put != nullptr;
-        queue_operation(physical, peer, *operation);
-      } else if (status != SendStatus::sent && operation != nullptr) {
-        if (get != nullptr) get->pending.fetch_sub(1, std::memory_order_relaxed);
-        physical.operations().discard(*operation);
-      }
-    }
+    if (!send_or_queue(interface, peer, request, direct, status)) return false;
   }
-
   switch (status) {
     case SendStatus::sent:
       if (reports_send) report_send(*put, request, PTL_NI_OK);
