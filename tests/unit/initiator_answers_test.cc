@@ -159,6 +159,27 @@ TEST_F(InitiatorAnswersTest, WhatIsAnsweredByAReplyTakesNoAcknowledgement) {
   EXPECT_EQ(PtlMDRelease(md_), PTL_OK);
 }
 
+TEST_F(InitiatorAnswersTest, DataOutsideOfTheMemoryOfAGetAreRefused) {
+  get();
+  const uint32_t cookie = received(1).front().header.cookie;
+  MessageHeader data = answer_of(MessageKind::data, cookie, 8);
+  data.modes = data_for_reply;
+  for (const uint64_t offset : {uint64_t{1}, uint64_t{8}, uint64_t{9}, memory_bytes, UINT64_MAX}) {
+    SCOPED_TRACE(offset);
+    data.remote_offset = offset;
+    expect_refused(data);
+  }
+  data.remote_offset = 0;
+  const uint64_t before = physical().messages_refused.get();
+  deliver(data);
+  MessageHeader reply = answer_of(MessageKind::reply, cookie, 8);
+  reply.flags = flag_remote_memory;
+  deliver(reply);
+  EXPECT_EQ(physical().messages_refused.get(), before);
+  EXPECT_EQ(next_event().type, PTL_EVENT_REPLY);
+  EXPECT_EQ(PtlMDRelease(md_), PTL_OK);
+}
+
 // All puts to the peer are acknowledged. One acknowledgement arrives before the sending thread has
 // counted the put.
 TEST_F(InitiatorAnswersTest, APeerThatLeavesWithNothingOutstandingHasNotFailed) {

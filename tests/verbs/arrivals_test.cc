@@ -1,6 +1,8 @@
 // Messages that arrive over a queue pair: delivered together, kept until their turn, or dropped.
 #include "verbs/arrivals.h"
 
+#include <algorithm>
+
 #include "verbs/message_sender.h"
 #include "verbs_test_support.h"
 
@@ -65,11 +67,16 @@ class ArrivalsTest : public test::VerbsDeviceTest {
     const Piece piece{payload.data(), bytes};
     ASSERT_EQ(sender_->send(from_, header, &piece, bytes == 0 ? 0 : 1), SendStatus::sent);
   }
-  void take_all() {
+  // At most so many bytes of each.
+  void take_all(uint32_t bytes = UINT32_MAX) {
     ibv_wc completions[CompletionQueue::burst];
-    while (const unsigned count = queue_->take(completions))
-      for (unsigned i = 0; i < count; ++i)
-        if ((completions[i].wr_id & Arrivals::tag) != 0) arrivals_->take(completions[i], sink_);
+    while (const unsigned count = queue_->take(completions)) {
+      for (unsigned i = 0; i < count; ++i) {
+        if ((completions[i].wr_id & Arrivals::tag) == 0) continue;
+        completions[i].byte_len = std::min(completions[i].byte_len, bytes);
+        arrivals_->take(completions[i], sink_);
+      }
+    }
   }
 
   ChannelRequests requests_{true};
@@ -139,6 +146,36 @@ TEST_F(ArrivalsTest, WhatCannotBeAMessageIsRefused) {
   arrivals_->deliver(sink_);
   EXPECT_TRUE(sink_.numbers.empty());
   EXPECT_EQ(arrivals_->refused(), 2u);
+}
+
+// The buffer may hold a header of the past.
+TEST_F(ArrivalsTest, WhatIsShorterThanAHeaderIsRefused) {
+  send(1);
+  send(2, MessageKind::connection);
+  take_all(sizeof(MessageHeader) - 1);
+  arrivals_->deliver(sink_);
+  EXPECT_TRUE(sink_.numbers.empty());
+  EXPECT_EQ(arrivals_->refused(), 2u);
+}
+
+TEST_F(ArrivalsTest, WhatIsShorterThanItsHeaderSaysIsRefused) {
+  send(1, MessageKind::put, 8);
+  take_all(sizeof(MessageHeader) + 7);
+  arrivals_->deliver(sink_);
+  EXPECT_TRUE(sink_.numbers.empty());
+  EXPECT_EQ(arrivals_->refused(), 1u);
+}
+
+// There are 32 of them.
+TEST_F(ArrivalsTest, DeliveredMessagesGiveTheirBuffersBack) {
+  for (uint64_t number = 0; number < 100; ++number) {
+    send(number);
+    take_all();
+    arrivals_->deliver(sink_);
+    ASSERT_EQ(sink_.numbers.size(), number + 1);
+    while (!from_.channel->queue.is_empty())
+      sender_->retire(from_, from_.channel->queue.retire().index, true);
+  }
 }
 
 TEST_F(ArrivalsTest, AMessageThatNamesAnotherQueuePairStopsIt) {
