@@ -25,7 +25,7 @@ class AblationTest(unittest.TestCase):
         result = ablation("--rounds", "1", "--pattern", "took ([0-9]+)")
         self.assertEqual(result.returncode, 0, result.stderr)
         rows = rows_of(result.stdout)
-        for name in ("crowding", "placement", "tick_backoff"):
+        for name in ("crowding", "rests", "tick_backoff"):
             self.assertEqual(rows[name][1], "0.500")
 
     def test_only_what_moves_is_said_to_move(self):
