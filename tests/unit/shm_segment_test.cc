@@ -42,6 +42,11 @@ void leave_behind(uint32_t pid) {
 }
 
 class ShmSegment : public testing::Test {
+ protected:
+  // Before the tests fork: what the settings are made of belongs to the first process that asks.
+  ShmSegment() { static_cast<void>(test_settings()); }
+
+ private:
   const test::EmptySegmentRoot root_;
 };
 
