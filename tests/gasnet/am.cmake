@@ -60,6 +60,13 @@ foreach(mode seq par)
 endforeach()
 set_property(TEST gasnet.Messages.limits.par PROPERTY ENVIRONMENT GASNET_SUPERNODE_MAXSIZE=1)
 
+# Where a ring is always full, or credits are late, messages only take longer.
+add_executable(gasnet_am_parts_test "${CMAKE_CURRENT_LIST_DIR}/am_parts_test.cc")
+target_include_directories(gasnet_am_parts_test PRIVATE "${PROJECT_SOURCE_DIR}/gasnet" "${PROJECT_SOURCE_DIR}/include")
+target_link_libraries(gasnet_am_parts_test PRIVATE gasnet-portals4-seq-static lintel_options)
+add_test(NAME gasnet.Messages.parts COMMAND gasnet_am_parts_test)
+set_tests_properties(gasnet.Messages.parts PROPERTIES LABELS gasnet TIMEOUT 60)
+
 # The target reads nothing outside of the message.
 add_test(NAME gasnet.Messages.hostile COMMAND gasnetrun_portals4 -spawner=fork -n 2
                                               $<TARGET_FILE:gasnet_am_probe_seq> hostile)

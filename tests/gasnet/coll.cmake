@@ -64,6 +64,10 @@ lintel_add_coll_test(threads.udp par 3 "threads 8" ${threads} ${udp})
 # The root starts calls before the others.
 lintel_add_coll_test(ahead.neighbours seq 3 ahead "nobody of 3 ranks was overrun")
 lintel_add_coll_test(ahead.udp par 3 ahead "nobody of 3 ranks was overrun" ${udp})
+set(slots "no slot of [0-9]+ ranks was overwritten")
+lintel_add_coll_test(slots.neighbours seq 3 slots ${slots})
+lintel_add_coll_test(slots.mixed seq 4 slots ${slots} GASNET_SUPERNODE_MAXSIZE=2)
+lintel_add_coll_test(slots.apart par 3 slots ${slots} ${apart})
 # 700 barriers of 4 places take two messages each, and their slots are used again without others.
 lintel_add_coll_test(barriers seq 4 barriers "rank 0[^\n]* put: messages sent 14[0-9][0-9]," ${apart} PTL_STATS=1)
 lintel_add_coll_test(late.neighbours seq 2 late "the late rank did not wait")

@@ -10,6 +10,7 @@
  * coll_probe barriers                many barriers, whose messages can be counted
  * coll_probe late                    a rank that arrives last does not wait
  * coll_probe ahead                   a root cannot send what others have no room for
+ * coll_probe slots                   ranks that are late find what was meant for them
  * coll_probe threads <rounds>        threads with a team each make teams and use them (PAR only)
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -18,6 +19,7 @@
 #include <gasnet_coll.h>
 #include <malloc.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "checks.h"
 
@@ -454,6 +456,31 @@ static void run_ahead(void) {
   if (me == 0) printf("nobody of %u ranks was overrun\n", size);
 }
 
+/* Small collectives use few slots again and again. The last rank sleeps while the others could go
+ * ahead; in the second half the root of the reductions does. */
+static void run_slots(void) {
+  enum { kCalls = 100, kLateUs = 200000 };
+  uint64_t in[kCalls], out[kCalls];
+  gex_Event_t events[kCalls];
+  for (int is_reduction = 0; is_reduction < 2; ++is_reduction) {
+    for (uint64_t i = 0; i < kCalls; ++i) {
+      in[i] = is_reduction || me == 0 ? mixed(i) : 0;
+      out[i] = 0;
+    }
+    barrier();
+    if (me == (is_reduction ? 0 : size - 1)) usleep(kLateUs);
+    for (int i = 0; i < kCalls; ++i)
+      events[i] = is_reduction ? gex_Coll_ReduceToOneNB(team, 0, out + i, in + i, GEX_DT_U64, 8, 1,
+                                                        GEX_OP_ADD, NULL, NULL, 0)
+                               : gex_Coll_BroadcastNB(team, 0, out + i, in + i, 8, 0);
+    gex_Event_WaitAll(events, kCalls, 0);
+    for (uint64_t i = 0; i < kCalls; ++i)
+      CHECK((is_reduction && me != 0) || out[i] == mixed(i) * (is_reduction ? size : 1));
+  }
+  barrier();
+  if (me == 0) printf("no slot of %u ranks was overwritten\n", size);
+}
+
 static int compare_ticks(const void* a, const void* b) {
   const uint64_t x = *(const uint64_t*)a, y = *(const uint64_t*)b;
   return (x > y) - (x < y);
@@ -702,6 +729,8 @@ int main(int argc, char** argv) {
     run_late();
   } else if (strcmp(argv[1], "ahead") == 0) {
     run_ahead();
+  } else if (strcmp(argv[1], "slots") == 0) {
+    run_slots();
   } else if (strcmp(argv[1], "pieces") == 0) {
     own_state = me;
     run_pieces();
