@@ -138,8 +138,9 @@ inline constexpr const char* inside_rule =
                          a.length, a.operation, a.datatype);
 
   MessageHeader& header = request->header;
-  header.set(a.kind, ni.slot(), a.operation, MessageHeader::modes_of(a.datatype, a.ack_req),
-             ni.logical() ? ni.map.own_rank() : 0, a.target.pt_index, a.length);
+  header.set(a.kind, ni.request_flags(), a.operation,
+             MessageHeader::modes_of(a.datatype, a.ack_req), ni.logical() ? ni.map.own_rank() : 0,
+             a.target.pt_index, a.length);
   header.match_bits = a.target.match_bits;
   header.remote_offset = a.target.remote_offset;
   header.hdr_data = a.hdr_data;

@@ -13,7 +13,7 @@ namespace lintel {
 
 // Bumped whenever MessageHeader or the meaning of one of its fields changes; transports exchange it
 // when they connect and refuse peers that speak another version.
-inline constexpr uint16_t message_version = 4;
+inline constexpr uint16_t message_version = 5;
 
 enum class MessageKind : uint8_t {
   none = 0,
@@ -32,14 +32,15 @@ enum class MessageKind : uint8_t {
   data_request,  // target -> initiator: send `length` bytes from `remote_offset` on
   data,          // the bytes at `remote_offset` of transfer `cookie`
   connection,    // between two ends of one transport, which never hands it up
+  refusal,       // of a request with flag_tell_refusal that wants no answer: for the log
 };
-inline constexpr unsigned message_kinds = 12;
+inline constexpr unsigned message_kinds = 13;
 
 // For texts. Of a kind that came from elsewhere, too.
 [[nodiscard]] constexpr const char* kind_name(MessageKind kind) noexcept {
   constexpr const char* names[message_kinds] = {
-      "message", "put",       "get",   "atomic",       "fetch_atomic", "swap",
-      "ack",     "ack_batch", "reply", "data_request", "data",         "connection"};
+      "message",   "put",   "get",          "atomic", "fetch_atomic", "swap",   "ack",
+      "ack_batch", "reply", "data_request", "data",   "connection",   "refusal"};
   const auto index = static_cast<unsigned>(kind);
   return names[index < message_kinds ? index : 0];
 }
@@ -48,9 +49,10 @@ inline constexpr unsigned message_kinds = 12;
 inline constexpr uint8_t flag_interface_mask = 0x03;  // logical interface: see interface_slot()
 inline constexpr uint8_t flag_remote_memory = 0x04;   // payload is RemoteMemory[], not data
 inline constexpr uint8_t flag_overflow_list = 0x08;   // responses: matched in the overflow list
+inline constexpr uint8_t flag_tell_refusal = 0x10;    // requests: the initiator logs refusals
 inline constexpr uint8_t flag_unreliable = 0x20;      // requests: PTL_MD_UNRELIABLE
 inline constexpr uint8_t flag_last = 0x40;            // data: no more of this transfer follows
-inline constexpr uint8_t flag_known = 0x6f;
+inline constexpr uint8_t flag_known = 0x7f;
 
 // Bits of MessageHeader::modes in answers.
 inline constexpr uint8_t answer_source_fault = 0x01;  // the initiator's own memory is inaccessible

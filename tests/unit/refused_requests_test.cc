@@ -125,6 +125,25 @@ TEST(RefusedRequestsTest, BothEndsTellEachReasonOnce) {
   EXPECT_EQ(times(text, "debug: dropped a get of 8 bytes from nid "), 1u) << text;
 }
 
+// spec 3.15.2: nobody asked for an acknowledgment, and none is reported.
+TEST(RefusedRequestsTest, BothEndsTellOfAPutWithoutAcknowledgment) {
+  const std::string text = errors_of("debug", [] {
+    Program program;
+    EXPECT_EQ(PtlPut(program.descriptor, 0, 8, PTL_NO_ACK_REQ, program.self, 9, match_bits, 0,
+                     nullptr, 0),
+              PTL_OK);
+    program.get(3);  // its answer comes later
+    ptl_ct_event_t counted{};
+    EXPECT_EQ(PtlCTGet(program.counter, &counted), PTL_OK);
+    EXPECT_EQ(counted.success + counted.failure, 0u);
+    PtlFini();
+  });
+  EXPECT_EQ(times(text, "dropped a put of this process: the portal table entry is not allocated"),
+            1u)
+      << text;
+  EXPECT_EQ(times(text, "debug: dropped a put of 8 bytes from nid "), 1u) << text;
+}
+
 TEST(RefusedRequestsTest, OtherLevelsSayNothing) {
   EXPECT_EQ(times(errors_of("info", run_all_reasons), "dropped a"), 0u);
 }

@@ -15,7 +15,7 @@ NetworkInterface::NetworkInterface(PhysicalInterface& physical, ProcessId own, u
       own_(own),
       handle_(encode_handle({HandleType::interface, index, incarnation, 0, 0})),
       entry_handles_(encode_handle({HandleType::entry, index, incarnation, 0, 0})),
-      slot_(slot),
+      request_flags_(slot | (log_enabled(LogLevel::debug) ? flag_tell_refusal : 0u)),
       index_(index),
       incarnation_(incarnation) {}
 

@@ -46,9 +46,11 @@ class NetworkInterface {
   // Set-up path. Reserves the pools; PTL_NO_SPACE if the system refuses.
   [[nodiscard]] int open(const ptl_ni_limits_t* desired) noexcept;
 
-  [[nodiscard]] bool matching() const noexcept { return (slot_ & slot_matching) != 0; }
-  [[nodiscard]] bool logical() const noexcept { return (slot_ & slot_logical) != 0; }
-  [[nodiscard]] unsigned slot() const noexcept { return slot_; }
+  [[nodiscard]] bool matching() const noexcept { return (request_flags_ & slot_matching) != 0; }
+  [[nodiscard]] bool logical() const noexcept { return (request_flags_ & slot_logical) != 0; }
+  [[nodiscard]] unsigned slot() const noexcept { return request_flags_ & flag_interface_mask; }
+  // What MessageHeader::flags of its requests begin with: the slot, and what the log needs.
+  [[nodiscard]] unsigned request_flags() const noexcept { return request_flags_; }
   [[nodiscard]] PhysicalInterface& physical() const noexcept { return physical_; }
   [[nodiscard]] const ptl_ni_limits_t& limits() const noexcept { return limits_; }
   [[nodiscard]] uint64_t handle() const noexcept { return handle_; }
@@ -139,7 +141,7 @@ class NetworkInterface {
   TriggerExecutor* executor_ = nullptr;
   const uint64_t handle_;
   const uint64_t entry_handles_;  // what the handles of entries share
-  const unsigned slot_;
+  const unsigned request_flags_;
   const uint8_t index_;
   const uint8_t incarnation_;
   ptl_ni_limits_t limits_{};

@@ -51,10 +51,14 @@ void answer(PhysicalInterface& physical, Peer& peer, const MessageHeader& reques
 void answer_refused(PhysicalInterface& physical, Peer& peer, const MessageHeader& request,
                     Refusal reason, ptl_ni_fail_t fail) noexcept {
   physical.refused_requests.note(reason, peer.id, request);
-  if (!expects_answer(request)) return;
   const bool by_reply = answered_by_reply(request);
-  MessageHeader header = answer_header(request, by_reply ? MessageKind::reply : MessageKind::ack,
-                                       {.fail = fail, .offset = request.remote_offset});
+  MessageKind kind = by_reply ? MessageKind::reply : MessageKind::ack;
+  if (!expects_answer(request)) {
+    if ((request.flags & flag_tell_refusal) == 0) return;
+    kind = MessageKind::refusal;
+  }
+  MessageHeader header =
+      answer_header(request, kind, {.fail = fail, .offset = request.remote_offset});
   if (by_reply) header.flags |= flag_remote_memory;  // no data follow
   // For the log of the initiator, which may have forgotten what it asked for.
   header.pt_index = request.pt_index;

@@ -304,6 +304,9 @@ void PhysicalInterface::wake_awaited_peers() noexcept {
           handle_transfer_data(*this, peer, message);
         }
         break;
+      case MessageKind::refusal:
+        refused_requests.note_answer(peer.id, message.header);
+        break;
       case MessageKind::connection:
       case MessageKind::none:
         messages_refused.increment();

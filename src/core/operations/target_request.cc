@@ -37,7 +37,8 @@ uint64_t operand_length(const MessageHeader& header) noexcept {
 bool is_well_formed(const Arrival& arrival) noexcept {
   const MessageHeader& header = arrival.header;
   const uint64_t length = header.length();
-  if ((header.flags & ~(flag_interface_mask | flag_remote_memory | flag_unreliable)) != 0)
+  if ((header.flags &
+       ~(flag_interface_mask | flag_remote_memory | flag_unreliable | flag_tell_refusal)) != 0)
     return false;
   const bool remote = (header.flags & flag_remote_memory) != 0;
   switch (header.kind) {
