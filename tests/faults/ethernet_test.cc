@@ -278,5 +278,18 @@ TEST(EthernetHostsTest, SharedMemoryWithinAndPortsBetween) {
   });
 }
 
+// spec 3.15.2
+TEST(EthernetHostsTest, MessagesOfAllSizesArriveOverANarrowPath) {
+  std::string why;
+  if (!is_there(Ethernet::hosts, why)) GTEST_SKIP() << why;
+  set_mtu_between_hosts(1500);
+  run_ranks(4, {.environment = {}, .deadline = 2 * test_deadline}, [&](Rank& rank) {
+    join_ethernet(rank.index(), Ethernet::hosts);
+    EXPECT_NE(put_all_to_all(rank, 0x0a4e0001, 0x0a4e0002), 0u);
+    rank.barrier();
+  });
+  set_mtu_between_hosts(9000);
+}
+
 }  // namespace
 }  // namespace lintel::test

@@ -54,6 +54,11 @@ def mpirun_values(programs):
 
 
 @case
+def mpirun_closed_descriptors(programs):
+    mpirun(2, programs.probe, "no-descriptors")
+
+
+@case
 def mpirun_dying_rank(programs):
     output, _ = mpirun(4, programs.probe, "death", options=["--enable-recovery"], code="any")
     for rank in range(3):

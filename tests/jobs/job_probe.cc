@@ -1,5 +1,6 @@
 // One process of a job in the tests of jobs. Its first argument selects what it does, using only
 // the public interface. It exits with 0 if all checks succeeded.
+#include <fcntl.h>
 #include <portals4_runtime.h>
 #include <signal.h>
 #include <unistd.h>
@@ -350,6 +351,16 @@ void set_up_only() {
   must(PtlJobClose(ni), "PtlJobClose");
 }
 
+// Descriptors 0 to 2 belong to the program, though they are closed.
+void start_without_descriptors() {
+  for (int descriptor = 0; descriptor < 3; ++descriptor) close(descriptor);
+  const ptl_handle_ni_t ni = open_job();
+  must(PtlJobBarrier(), "PtlJobBarrier");
+  for (int descriptor = 0; descriptor < 3; ++descriptor)
+    expect(fcntl(descriptor, F_GETFD) < 0, "descriptors 0 to 2 stay closed");
+  close_job(ni);
+}
+
 void print_nid() {
   must(PtlInit(), "PtlInit");
   ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
@@ -375,6 +386,7 @@ int main(int argc, char** argv) {
                                                      {"ptl-abort", abort_portals},
                                                      {"keys", check_keys},
                                                      {"set-up", set_up_only},
+                                                     {"no-descriptors", start_without_descriptors},
                                                      {"nid", print_nid}};
   const auto action = actions.find(argc == 2 ? argv[1] : "");
   if (action == actions.end()) return 2;

@@ -82,11 +82,16 @@ void make_cable() {
   must_run(within(cable_ends[1]) + "ip link set port1 up");
 }
 
+// A bridge for each host, and a cable between them.
 void make_switch() {
   for (pid_t& holder : switched) holder = start_holder();
   const std::string in_switch = within(switched[2]);
-  must_run(in_switch + "ip link add switch type bridge");
-  must_run(in_switch + "ip link set switch mtu 9000 up");
+  must_run(in_switch + "ip link add trunk0 mtu 9000 type veth peer name trunk1 mtu 9000");
+  for (const std::string host : {"0", "1"}) {
+    must_run(in_switch + "ip link add switch" + host + " type bridge");
+    must_run(in_switch + "ip link set switch" + host + " mtu 9000 up");
+    must_run(in_switch + "ip link set trunk" + host + " master switch" + host + " up");
+  }
   for (int index = 0; index < 2 * ports_of_host; ++index) {
     const std::string number = std::to_string(index);
     const pid_t host = host_of(index, Ethernet::hosts);
@@ -94,12 +99,18 @@ void make_switch() {
              std::to_string(far_apart * (index % ports_of_host + 1)) +
              " type veth peer name socket" + number + " mtu 9000 netns " +
              std::to_string(switched[2]));
-    must_run(in_switch + "ip link set socket" + number + " master switch up");
+    must_run(in_switch + "ip link set socket" + number + " master switch" +
+             std::to_string(index / ports_of_host) + " up");
     must_run(within(host) + "ip link set port" + number + " up");
   }
 }
 
 }  // namespace
+
+void set_mtu_between_hosts(unsigned mtu) {
+  for (const std::string end : {"trunk0", "trunk1"})
+    must_run(within(switched[2]) + "ip link set " + end + " mtu " + std::to_string(mtu));
+}
 
 bool run_command(const std::string& command) {
   return std::system((command + " > /dev/null 2>&1").c_str()) == 0;
