@@ -184,10 +184,10 @@ struct Connection : Link {
   bool announced = false;            // poller: the sink was given this incarnation
   bool acknowledge_at_once = false;  // poller: after this burst
   bool reported = false;             // its failure: no reference is left, its place may be taken
-  bool held_back LINTEL_GUARDED_BY(lock) =
-      false;  // an acknowledgement of a message waits for a message to travel with
-  bool release_awaited LINTEL_GUARDED_BY(lock) =
-      false;                     // payloads were referred to whose owner waits for their release
+  // An acknowledgement of a message waits for a message to travel with.
+  bool held_back LINTEL_GUARDED_BY(lock) = false;
+  // Payloads were referred to whose owner waits for their release.
+  bool release_awaited LINTEL_GUARDED_BY(lock) = false;
   uint32_t probe_of_peer = 0;    // the last one, for acknowledgements
   uint32_t frame_bytes = 0;      // of the largest frame that both sides and the path take
   uint32_t most_data_bytes = 0;  // of a message of kind data that was cut for the first path
@@ -213,8 +213,8 @@ struct Connection : Link {
   DeferredAcknowledgement deferred LINTEL_GUARDED_BY(lock);
   ReplyHabit habit LINTEL_GUARDED_BY(lock);
   PeerSilence silence LINTEL_GUARDED_BY(lock);
-  uint64_t retry_ns LINTEL_GUARDED_BY(lock) =
-      UINT64_MAX;  // when the link was full, or the peer has no room for parts
+  // When the link was full, or the peer has no room for parts.
+  uint64_t retry_ns LINTEL_GUARDED_BY(lock) = UINT64_MAX;
   PartProgress part_sent LINTEL_GUARDED_BY(lock);
   FrameBuffer* parts = nullptr;  // poller: a frame whose parts are arriving, see FrameParts
   std::unique_ptr<Opening> opening;

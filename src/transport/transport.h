@@ -180,7 +180,7 @@ class Transport {
   // Names all payloads sent to this peer so far, for payloads_released(), until
   // MessageSink::on_peer_failed() returns.
   [[nodiscard]] virtual uint32_t payload_mark(Link&) noexcept { return 0; }
-  // Message path; True: none of those payloads will be read again. poll() or arm()
+  // Message path. True: none of those payloads will be read again. poll() or arm()
   // update it.
   [[nodiscard]] virtual bool payloads_released(Link&, uint32_t /*mark*/) noexcept
       LINTEL_REQUIRES(polling) {
@@ -206,7 +206,7 @@ class Transport {
   // access takes place.
   virtual void withdraw(Link&, uint32_t /*exposure*/, bool /*peer_may_access*/) noexcept {}
 
-  // Message path; Copies from the peer's memory to local pieces, or the other way
+  // Message path. Copies from the peer's memory to local pieces, or the other way
   // (`write`); the totals of both sides agree. Synchronous ones are cut into slices by the core.
   // `token` is for on_remote_done(), which is called from within poll() only.
   [[nodiscard]] virtual RemoteResult remote_access(Link&, bool /*write*/, const Piece* /*local*/,
@@ -218,12 +218,12 @@ class Transport {
     return {RemoteStatus::unsupported, 0};
   }
 
-  // Message path; This process ends its access to that memory of the peer, which
+  // Message path. This process ends its access to that memory of the peer, which
   // was exposed for one operation. Called before the answer to that operation is sent.
-  virtual void forgo(Link&, const RemoteMemory* /*remote*/, unsigned /*count*/) noexcept
+  virtual void end_access(Link&, const RemoteMemory* /*remote*/, unsigned /*count*/) noexcept
       LINTEL_REQUIRES(polling) {}
 
-  // Message path; Hands up at most about `budget` messages; returns their number.
+  // Message path. Hands up at most about `budget` messages; returns their number.
   virtual unsigned poll(MessageSink& sink, unsigned budget) noexcept LINTEL_REQUIRES(polling) = 0;
 
   // The doorbell in memory that this transport's peers can reach; nullptr if its peers never ring

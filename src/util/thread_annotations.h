@@ -12,12 +12,10 @@
 // On classes: a lock or a role; an object that holds one as long as it lives.
 #define LINTEL_CAPABILITY(name) LINTEL_THREAD_ANNOTATION(capability(name))
 #define LINTEL_SCOPED_CAPABILITY LINTEL_THREAD_ANNOTATION(scoped_lockable)
-// On members: accessed with the lock only; what a pointer points to is.
+// On members: accessed with the lock only.
 #define LINTEL_GUARDED_BY(lock) LINTEL_THREAD_ANNOTATION(guarded_by(lock))
-#define LINTEL_PT_GUARDED_BY(lock) LINTEL_THREAD_ANNOTATION(pt_guarded_by(lock))
 // On functions.
 #define LINTEL_REQUIRES(...) LINTEL_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
-#define LINTEL_EXCLUDES(...) LINTEL_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
 #define LINTEL_ACQUIRE(...) LINTEL_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
 #define LINTEL_RELEASE(...) LINTEL_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
 #define LINTEL_TRY_ACQUIRE(...) LINTEL_THREAD_ANNOTATION(try_acquire_capability(__VA_ARGS__))

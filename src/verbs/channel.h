@@ -75,8 +75,8 @@ struct Channel {
   // Of MessageSender.
   uint64_t messages_posted = 0;
   uint64_t messages_retired = 0;
-  uint64_t forgone =
-      0;  // key of memory of the peer: the next message invalidates the window; 0: none
+  // Key of a window of the peer that the next message invalidates; 0: none.
+  uint64_t key_to_invalidate = 0;
   uint32_t spare_count = 0;
   uint32_t spare_slots[spare_slots_kept];  // released small slots, for the next messages
   // Of RemoteAccesses.

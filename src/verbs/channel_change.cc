@@ -14,7 +14,7 @@ namespace lintel {
 namespace {
 
 // Messages as datagrams before a peer that declined is asked again.
-constexpr uint32_t messages_until_next_wish = 256;
+constexpr uint32_t messages_between_requests = 256;
 constexpr uint32_t most_number = 0xffffff;  // QPNs and PSNs have 24 bits
 
 // A sender may ask to stop the queue pair at any time.
@@ -53,16 +53,16 @@ void ChannelChange::stop_broken(const ChannelRequests::Broken& broken) noexcept 
 }
 
 void ChannelChange::grant(VerbsLink& link) noexcept {
-  bool wishes;
+  bool wanted;
   const char* stop_because;
   {
     const LockGuard guard(link.lock);
-    wishes = std::exchange(link.wishes, false) && link.channel == nullptr;
+    wanted = std::exchange(link.wants_channel, false) && link.channel == nullptr;
     stop_because = std::exchange(link.stop_because, nullptr);
-    if (wishes) link.wish_after = messages_until_next_wish;
+    if (wanted) link.messages_until_request = messages_between_requests;
   }
   if (stop_because != nullptr) parts_.channels.stop(link, stop_because);
-  if (!wishes || link.pending != 0 || parts_.channels.is_closed()) return;
+  if (!wanted || link.pending != 0 || parts_.channels.is_closed()) return;
   // One that is stopped now makes room later.
   if (parts_.channels.is_full()) {
     static_cast<void>(parts_.idle.stop_longest_idle());
@@ -227,7 +227,7 @@ void ChannelChange::forget(VerbsLink& link) noexcept {
   parts_.arrivals.discard_kept(channel);
   if (link.failures >= most_failures) {
     const LockGuard guard(link.lock);
-    link.wish_after = ChannelRequests::never;
+    link.messages_until_request = ChannelRequests::never;
   }
   parts_.channels.remove(link);
 }

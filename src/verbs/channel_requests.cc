@@ -2,13 +2,13 @@
 
 namespace lintel {
 
-void ChannelRequests::wish(VerbsLink& link) noexcept {
-  if (link.wishes || link.channel != nullptr || !allowed_) return;
-  if (link.wish_after != 0) {
-    if (link.wish_after != never) --link.wish_after;
+void ChannelRequests::request_channel(VerbsLink& link) noexcept {
+  if (link.wants_channel || link.channel != nullptr || !allowed_) return;
+  if (link.messages_until_request != 0) {
+    if (link.messages_until_request != never) --link.messages_until_request;
     return;
   }
-  link.wishes = true;
+  link.wants_channel = true;
   pending_.store(true, std::memory_order_release);
 }
 

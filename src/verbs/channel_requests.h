@@ -16,7 +16,7 @@ namespace lintel {
 
 class ChannelRequests final : public AsyncEventSink {
  public:
-  static constexpr uint32_t never = UINT32_MAX;  // in VerbsLink::wish_after
+  static constexpr uint32_t never = UINT32_MAX;  // in VerbsLink::messages_until_request
   struct Broken {
     uint32_t queue_pair = 0;  // number; 0: none
     bool shared_queue = false;
@@ -31,9 +31,9 @@ class ChannelRequests final : public AsyncEventSink {
     receives_ = receives;
   }
 
-  // Any thread. Message path.
-  void wish(VerbsLink& link) noexcept LINTEL_REQUIRES(link.lock);
-  // The same, after which nothing is sent until the poller has stopped the queue pair.
+  // Any thread. Message path. Requests a queue pair for the link, if there may be one.
+  void request_channel(VerbsLink& link) noexcept LINTEL_REQUIRES(link.lock);
+  // Requests its end, after which nothing is sent until the poller has stopped the queue pair.
   void ask_to_stop(VerbsLink& link, const char* why) noexcept LINTEL_REQUIRES(link.lock);
   // Another thread.
   void on_async_event(const ibv_async_event& event) noexcept override;

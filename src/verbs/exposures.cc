@@ -34,9 +34,9 @@ Exposure Exposures::expose(VerbsLink& link, const Piece* pieces, unsigned count,
   {
     const LockGuard guard(link.lock);
     if (link.path == Path::datagrams) {
-      requests_.wish(link);
+      requests_.request_channel(link);
       // Without a queue pair to come it goes in messages at once.
-      if (!link.wishes && link.channel == nullptr) return by_messages;
+      if (!link.wants_channel && link.channel == nullptr) return by_messages;
     }
     if (link.path != Path::queue_pair) return {SendStatus::connecting};
     if (link.channel->queue.room() <= count + SendQueue::reserved) return {SendStatus::queue_full};

@@ -72,8 +72,9 @@ SendStatus MessageSender::send(VerbsLink& link, const MessageHeader& header, con
   std::byte* const data = slots_.data(slot);
   MessageHeader sent = header;
   // A message that invalidates a window names its exposure there, others their length.
-  const uint64_t forgone = channel.forgone;
-  sent.link_word = forgone == 0 ? static_cast<uint32_t>(payload) : exposure_of_key(forgone);
+  const uint64_t key_to_invalidate = channel.key_to_invalidate;
+  sent.link_word =
+      key_to_invalidate == 0 ? static_cast<uint32_t>(payload) : exposure_of_key(key_to_invalidate);
   std::memcpy(data, &sent, sizeof sent);
   std::byte* to = data + sizeof sent;
   for (unsigned i = 0; i < count; ++i) {
@@ -89,12 +90,12 @@ SendStatus MessageSender::send(VerbsLink& link, const MessageHeader& header, con
   ibv_send_wr request{};
   request.sg_list = &piece;
   request.num_sge = 1;
-  if (forgone == 0) [[likely]] {
+  if (key_to_invalidate == 0) [[likely]] {
     request.opcode = IBV_WR_SEND_WITH_IMM;
     request.imm_data = htonl(channel.peer_index);
   } else {
     request.opcode = IBV_WR_SEND_WITH_INV;
-    request.invalidate_rkey = static_cast<uint32_t>(forgone);
+    request.invalidate_rkey = static_cast<uint32_t>(key_to_invalidate);
   }
   if (total <= channel.queue_pair->sizes().inline_bytes) request.send_flags = IBV_SEND_INLINE;
   // Large slots are few: each asks for its completion.
@@ -102,7 +103,7 @@ SendStatus MessageSender::send(VerbsLink& link, const MessageHeader& header, con
     release_slot(channel, slot);
     return SendStatus::queue_full;
   }
-  channel.forgone = 0;
+  channel.key_to_invalidate = 0;
   ++channel.messages_posted;
   return SendStatus::sent;
 }
@@ -111,13 +112,15 @@ SendStatus MessageSender::send(VerbsLink& link, const MessageHeader& header, con
 // not wait for that, as it would for an invalidation of its own. The next message, at the latest
 // the answer to the operation, invalidates one; further windows need messages of their own. Those
 // for which there is no room are invalidated by the peer after the answer.
-void MessageSender::forgo(VerbsLink& link, const RemoteMemory* remote, unsigned count) noexcept {
+void MessageSender::invalidate_windows(VerbsLink& link, const RemoteMemory* remote,
+                                       unsigned count) noexcept {
   for (unsigned i = 0; i < count; ++i) {
     if (link.path != Path::queue_pair ||
         !is_key_of_channel(remote[i].key, link.channel->peer.number))
       return;
-    if (link.channel->forgone != 0 && send(link, nothing, nullptr, 0) != SendStatus::sent) return;
-    link.channel->forgone = remote[i].key;
+    if (link.channel->key_to_invalidate != 0 && send(link, nothing, nullptr, 0) != SendStatus::sent)
+      return;
+    link.channel->key_to_invalidate = remote[i].key;
   }
 }
 

@@ -84,8 +84,8 @@ class MessageSender {
 
   [[nodiscard]] SendStatus send(VerbsLink& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept LINTEL_REQUIRES(link.lock);
-  // As Transport::forgo(), where the peer exposes memory through windows.
-  void forgo(VerbsLink& link, const RemoteMemory* remote, unsigned count) noexcept
+  // As Transport::end_access(), where the peer exposes memory through windows.
+  void invalidate_windows(VerbsLink& link, const RemoteMemory* remote, unsigned count) noexcept
       LINTEL_REQUIRES(link.lock);
   // The last messages asked for no completion: one more asks for it, so that its completion tells
   // of all.

@@ -37,16 +37,17 @@ struct VerbsLink final : Link {
   SpinLock lock;              // before those of the layer below
   Link* datagrams = nullptr;  // of the layer below; perhaps another one after a failure
   Path path LINTEL_GUARDED_BY(lock) = Path::datagrams;
-  Channel* channel = nullptr;
-  bool wishes LINTEL_GUARDED_BY(lock) = false;                 // for a queue pair; for the poller
-  const char* stop_because LINTEL_GUARDED_BY(lock) = nullptr;  // for the poller
-  uint32_t wish_after LINTEL_GUARDED_BY(lock) = 0;             // messages until the next wish
-  uint32_t holds LINTEL_GUARDED_BY(lock) = 0;                  // hold() without let_go()
-  uint32_t resend_head LINTEL_GUARDED_BY(lock) =
-      UINT32_MAX;  // slots, in order, through SendSlots::next()
+  Channel* channel = nullptr;  // changed by the poller alone, with the lock
+  // For the poller: a queue pair is wanted; why it is to be stopped.
+  bool wants_channel LINTEL_GUARDED_BY(lock) = false;
+  const char* stop_because LINTEL_GUARDED_BY(lock) = nullptr;
+  uint32_t messages_until_request LINTEL_GUARDED_BY(lock) = 0;
+  uint32_t holds LINTEL_GUARDED_BY(lock) = 0;  // hold() without let_go()
+  // Slots, in order, through SendSlots::next().
+  uint32_t resend_head LINTEL_GUARDED_BY(lock) = UINT32_MAX;
   uint32_t resend_tail LINTEL_GUARDED_BY(lock) = UINT32_MAX;
-  uint64_t resend_first LINTEL_GUARDED_BY(lock) =
-      0;  // number of the first one among the messages of the channel
+  // Number of the first one among the messages of the channel.
+  uint64_t resend_first LINTEL_GUARDED_BY(lock) = 0;
 
   // --- the poller
   uint8_t pending = 0;  // messages of kind connection that found no room yet

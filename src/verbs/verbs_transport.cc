@@ -107,7 +107,7 @@ SendStatus VerbsTransport::send(Link& base, const MessageHeader& header, const P
   if (link.path == Path::queue_pair && !unreliable) [[likely]]
     return sender_.send(link, header, pieces, count);
   if (link.path == Path::datagrams || unreliable) {
-    if (!unreliable) requests_.wish(link);
+    if (!unreliable) requests_.request_channel(link);
     const SendStatus status = datagrams_->send(*link.datagrams, header, pieces, count);
     follow_path(link);
     return status;
@@ -127,11 +127,11 @@ void VerbsTransport::follow_path(VerbsLink& link) const noexcept {
   link.max_data_bytes.store(std::min(bytes, settings_.eager_bytes), std::memory_order_relaxed);
 }
 
-void VerbsTransport::forgo(Link& base, const RemoteMemory* remote, unsigned count) noexcept {
+void VerbsTransport::end_access(Link& base, const RemoteMemory* remote, unsigned count) noexcept {
   auto& link = static_cast<VerbsLink&>(base);
   if (!memory_.has_windows()) return;
   const LockGuard guard(link.lock);
-  sender_.forgo(link, remote, count);
+  sender_.invalidate_windows(link, remote, count);
 }
 
 // The handshake of the peer is complete.
@@ -149,7 +149,7 @@ void* VerbsTransport::on_new_link(Link& datagrams) noexcept {
     link->datagrams = &datagrams;
     link->uid = datagrams.uid;
     follow_path(*link);
-    link->wish_after = 0;
+    link->messages_until_request = 0;
   }
   link->failures = 0;
   std::atomic_ref<void*>(datagrams.context).store(link, std::memory_order_release);

@@ -47,7 +47,7 @@ class VerbsTransport final : public Transport, private MessageSink {
   void withdraw(Link& link, uint32_t exposure, bool peer_may_access) noexcept override {
     exposures_.withdraw(static_cast<VerbsLink&>(link), exposure, peer_may_access);
   }
-  void forgo(Link& link, const RemoteMemory* remote, unsigned count) noexcept override;
+  void end_access(Link& link, const RemoteMemory* remote, unsigned count) noexcept override;
   [[nodiscard]] RemoteResult remote_access(Link& link, bool write, const Piece* local,
                                            unsigned local_count, const RemoteMemory* remote,
                                            unsigned remote_count,

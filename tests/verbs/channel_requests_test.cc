@@ -16,37 +16,37 @@ ibv_async_event event_of(ibv_event_type type) {
   return event;
 }
 
-TEST(ChannelRequestsTest, ALinkWishesOnceAndOnlyWithoutAQueuePair) {
+TEST(ChannelRequestsTest, ALinkRequestsOnceAndOnlyWithoutAQueuePair) {
   ChannelRequests requests(true);
   VerbsLink link;
-  requests.wish(link);
-  EXPECT_TRUE(link.wishes);
+  requests.request_channel(link);
+  EXPECT_TRUE(link.wants_channel);
   EXPECT_TRUE(is_pending(requests));
   static_cast<void>(requests.take());
   EXPECT_FALSE(is_pending(requests));
-  requests.wish(link);
+  requests.request_channel(link);
   EXPECT_FALSE(is_pending(requests));
 }
 
-TEST(ChannelRequestsTest, WithoutQueuePairsNobodyWishes) {
+TEST(ChannelRequestsTest, WhereNoneMayBeNoneIsRequested) {
   ChannelRequests requests(false);
   VerbsLink link;
-  requests.wish(link);
-  EXPECT_FALSE(link.wishes);
+  requests.request_channel(link);
+  EXPECT_FALSE(link.wants_channel);
 }
 
-TEST(ChannelRequestsTest, AWishIsRepeatedAfterSoManyMessagesOrNever) {
+TEST(ChannelRequestsTest, ARequestIsRepeatedAfterSoManyMessagesOrNever) {
   ChannelRequests requests(true);
   VerbsLink link;
-  link.wish_after = 2;
-  for (int message = 0; message < 2; ++message) requests.wish(link);
-  EXPECT_FALSE(link.wishes);
-  requests.wish(link);
-  EXPECT_TRUE(link.wishes);
-  link.wishes = false;
-  link.wish_after = ChannelRequests::never;
-  for (int message = 0; message < 1000; ++message) requests.wish(link);
-  EXPECT_FALSE(link.wishes);
+  link.messages_until_request = 2;
+  for (int message = 0; message < 2; ++message) requests.request_channel(link);
+  EXPECT_FALSE(link.wants_channel);
+  requests.request_channel(link);
+  EXPECT_TRUE(link.wants_channel);
+  link.wants_channel = false;
+  link.messages_until_request = ChannelRequests::never;
+  for (int message = 0; message < 1000; ++message) requests.request_channel(link);
+  EXPECT_FALSE(link.wants_channel);
 }
 
 TEST(ChannelRequestsTest, NothingIsSentAfterAskingToStop) {

@@ -131,13 +131,13 @@ TEST_F(ExposuresTest, AnOperationMayOutliveTheQueuePair) {
   exposures_->withdraw(links_[0], exposure.number, false);
 }
 
-TEST_F(ExposuresTest, WithoutAQueuePairOneIsWishedForAndTheCallerTriesAgain) {
+TEST_F(ExposuresTest, WithoutAQueuePairOneIsRequestedAndTheCallerTriesAgain) {
   links_[0].path = Path::datagrams;
   links_[0].channel = nullptr;
   EXPECT_EQ(expose(true).status, SendStatus::connecting);
-  EXPECT_TRUE(links_[0].wishes);
-  links_[0].wishes = false;
-  links_[0].wish_after = ChannelRequests::never;
+  EXPECT_TRUE(links_[0].wants_channel);
+  links_[0].wants_channel = false;
+  links_[0].messages_until_request = ChannelRequests::never;
   const Exposure exposure = expose(true);
   EXPECT_EQ(exposure.status, SendStatus::sent);
   EXPECT_EQ(exposure.count, 0u);

@@ -86,19 +86,19 @@ TEST_F(MessageSenderTest, NothingIsSentAgainToAPeerThatIsGone) {
   EXPECT_TRUE(datagrams_.messages.empty());
 }
 
-TEST_F(MessageSenderTest, TheNextMessageInvalidatesAWindowThatIsForgone) {
+TEST_F(MessageSenderTest, TheNextMessageInvalidatesAWindow) {
   const RemoteMemory windows[] = {{0, 8, exposure_key(5, channels_[1].number, 0x100)},
                                   {0, 8, exposure_key(5, channels_[1].number, 0x200)}};
-  sender_->forgo(links_[0], windows, 1);
-  EXPECT_EQ(channels_[0].forgone, windows[0].key);
+  sender_->invalidate_windows(links_[0], windows, 1);
+  EXPECT_EQ(channels_[0].key_to_invalidate, windows[0].key);
   EXPECT_TRUE(channels_[0].queue.is_empty());
   // A second window needs a separate message.
-  sender_->forgo(links_[0], windows + 1, 1);
-  EXPECT_EQ(channels_[0].forgone, windows[1].key);
+  sender_->invalidate_windows(links_[0], windows + 1, 1);
+  EXPECT_EQ(channels_[0].key_to_invalidate, windows[1].key);
   EXPECT_FALSE(channels_[0].queue.is_empty());
   const RemoteMemory of_another{0, 8, exposure_key(5, channels_[1].number + 1, 0x300)};
-  sender_->forgo(links_[0], &of_another, 1);
-  EXPECT_EQ(channels_[0].forgone, windows[1].key);
+  sender_->invalidate_windows(links_[0], &of_another, 1);
+  EXPECT_EQ(channels_[0].key_to_invalidate, windows[1].key);
 }
 
 TEST_F(MessageSenderTest, ACompletionCanBeRequestedForWhatWasSent) {

@@ -487,8 +487,8 @@ TEST_F(VerbsFaultsTest, AbandonedWhileThePeerInvalidates) {
     const auto read = [&] {
       return to.transport->remote_access(*to.last_link, false, &local, 1, &told, 1, 3).status;
     };
-    const auto forgo = [&] {
-      to.transport->forgo(*to.last_link, &told, 1);
+    const auto end_access = [&] {
+      to.transport->end_access(*to.last_link, &told, 1);
       static_cast<void>(to.send(*to.last_link, 0, {}));
     };
     if (peer == Peer::reads) fake_verbs::hold();
@@ -498,11 +498,11 @@ TEST_F(VerbsFaultsTest, AbandonedWhileThePeerInvalidates) {
     if (peer == Peer::has_read || peer == Peer::has_invalidated) {
       ASSERT_TRUE(run_until({&to}, [&] { return !to.ended.empty(); }));
     }
-    if (peer == Peer::has_invalidated) forgo();
+    if (peer == Peer::has_invalidated) end_access();
     from.transport->withdraw(stream.link(), exposure.number, true);
     exposed.assign(exposed.size(), std::byte{0});
     if (peer == Peer::reads) fake_verbs::release();
-    if (peer == Peer::has_read) forgo();
+    if (peer == Peer::has_read) end_access();
     if (peer == Peer::has_not_begun) static_cast<void>(read());
     ASSERT_TRUE(run_until({&to, &from}, [&] { return !to.ended.empty(); }));
     if (peer == Peer::has_not_begun || peer == Peer::reads) {

@@ -76,7 +76,7 @@ class VerbsTransportTest : public test::VerbsTest {
     EXPECT_LE(straight->load(), bytes + 8 * pieces);
     EXPECT_EQ(elsewhere->load(), 0u);
     const unsigned by_owner = fake_verbs::done(IBV_WR_LOCAL_INV);
-    target.transport->forgo(*target.last_link, told, static_cast<unsigned>(pieces));
+    target.transport->end_access(*target.last_link, told, static_cast<unsigned>(pieces));
     // The answer that reports the end of the access.
     const size_t arrived = initiator.arrived.size();
     ASSERT_EQ(target.send(*target.last_link, 0, {}), SendStatus::sent);

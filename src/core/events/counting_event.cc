@@ -221,6 +221,7 @@ void CountingEvent::run_batch() noexcept {
       operation = next;
     }
     const LockGuard guard(lock_);
+    LINTEL_ASSERT(firing_);
     operation = ready_.first;
     ready_ = {};
     if (operation == nullptr) {

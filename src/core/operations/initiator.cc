@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 
 #include "core/objects/network_interface.h"
 #include "core/operations/initiator_events.h"
@@ -193,29 +194,26 @@ SendStatus send_first(PhysicalInterface& physical, Peer& peer, const Request& re
   return status;
 }
 
-// Sends the request, or queues it if it has to wait. False: no operation is free.
-bool send_or_queue(NetworkInterface& interface, Peer& peer, Request& request, bool direct,
-                   SendStatus& status) noexcept LINTEL_REQUIRES(peer.send_lock) {
-  status = SendStatus::peer_failed;
+// Sends the request, or queues it if it has to wait. nullopt: no operation is free.
+std::optional<SendStatus> send_or_queue(NetworkInterface& interface, Peer& peer, Request& request,
+                                        bool direct) noexcept LINTEL_REQUIRES(peer.send_lock) {
   if (peer.failed.load(std::memory_order_relaxed)) [[unlikely]]
-    return true;
+    return SendStatus::peer_failed;
   PhysicalInterface& physical = interface.physical();
   Operation* operation = nullptr;
-  const auto make_operation = [&]() LINTEL_REQUIRES(peer.send_lock) {
-    operation = physical.operations().allocate(peer);
-    return operation != nullptr;
-  };
   if (request.has_answer() || direct) {
-    if (!make_operation()) return false;
+    operation = physical.operations().allocate(peer);
+    if (operation == nullptr) return std::nullopt;
     request.header.cookie = physical.operations().cookie_of(*operation);
     record_operation(interface, request, direct, *operation);
   }
-  status = SendStatus::queue_full;
+  SendStatus status = SendStatus::queue_full;
   if (peer.queue_head == nullptr && !has_to_wait(peer, request.header)) [[likely]]
     status = send_first(physical, peer, request, direct, operation);
   if (status == SendStatus::queue_full || status == SendStatus::connecting) {
     if (operation == nullptr) {
-      if (!make_operation()) return false;
+      operation = physical.operations().allocate(peer);
+      if (operation == nullptr) return std::nullopt;
       record_operation(interface, request, direct, *operation);
     }
     operation->send_due = request.put.descriptor != nullptr;
@@ -225,7 +223,7 @@ bool send_or_queue(NetworkInterface& interface, Peer& peer, Request& request, bo
       get->pending.fetch_sub(1, std::memory_order_relaxed);
     physical.operations().discard(*operation);
   }
-  return true;
+  return status;
 }
 
 // All other requests: any kind, payload that does not travel with the header, queueing, failures.
@@ -236,12 +234,13 @@ bool start_if_possible(NetworkInterface& interface, Peer& peer, Request& request
   const bool direct = choose_way(peer.transport->capabilities(), request);
   // As in start_eager_put().
   const bool reports_send = !direct && put != nullptr && put->reports_send();
-  SendStatus status;
+  std::optional<SendStatus> status;
   {
     const LockGuard guard(peer.send_lock);
-    if (!send_or_queue(interface, peer, request, direct, status)) return false;
+    status = send_or_queue(interface, peer, request, direct);
   }
-  switch (status) {
+  if (!status) return false;
+  switch (*status) {
     case SendStatus::sent:
       if (reports_send) report_send(*put, request, PTL_NI_OK);
       kick_in_process(physical, peer);
@@ -252,8 +251,8 @@ bool start_if_possible(NetworkInterface& interface, Peer& peer, Request& request
       break;
     case SendStatus::inaccessible:
     case SendStatus::peer_failed:
-      report_local_failure(request,
-                           status == SendStatus::inaccessible ? PTL_NI_SEGV : PTL_NI_UNDELIVERABLE);
+      report_local_failure(
+          request, *status == SendStatus::inaccessible ? PTL_NI_SEGV : PTL_NI_UNDELIVERABLE);
       break;
   }
   return true;

@@ -57,10 +57,10 @@ struct alignas(64) Peer {
 
   alignas(64) uint32_t acks[ack_batch_capacity] LINTEL_GUARDED_BY(polling);
   uint32_t ack_count LINTEL_GUARDED_BY(polling) = 0;
-  uint32_t transfers LINTEL_GUARDED_BY(polling) =
-      0;  // long messages under way from or to it, at the target
-  uint32_t returned_chain_head LINTEL_GUARDED_BY(polling) =
-      Arena<Operation>::no_index;  // ended operations of this burst
+  // Long messages under way from or to it, at the target.
+  uint32_t transfers LINTEL_GUARDED_BY(polling) = 0;
+  // Ended operations of this burst.
+  uint32_t returned_chain_head LINTEL_GUARDED_BY(polling) = Arena<Operation>::no_index;
   uint32_t returned_chain_tail LINTEL_GUARDED_BY(polling) = Arena<Operation>::no_index;
   uint64_t gone_said_ns LINTEL_GUARDED_BY(polling) = 0;  // when the log last told that it is gone
   // Gets whose data were sent from where they lie, in the order sent, through next_active.

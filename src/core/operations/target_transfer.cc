@@ -112,7 +112,7 @@ void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept
   if (!answered && transfer.remote_count != 0) {
     RemoteMemory remote[transfer_remote_pieces];
     const unsigned remote_count = remote_range(transfer, 0, transfer.mlength, remote);
-    peer.transport->forgo(*peer.link, remote, remote_count);
+    peer.transport->end_access(*peer.link, remote, remote_count);
   }
   physical.transfers().release(transfer);
   count.apply();
