@@ -5,8 +5,8 @@ import pathlib
 import re
 import subprocess
 
-from support import (case, check, check_examples, check_places, deadline_for, isolated, need, run, skip, start,
-                     work_directory)
+from support import (case, case_with_tools, check, check_examples, check_places, deadline_for, isolated, need, run, skip,
+                     start, work_directory)
 
 # mpirun starts this in place of ssh: <agent> [options] <host> <command>...
 AGENT = """#!/bin/bash
@@ -118,7 +118,7 @@ def connected_hosts(programs, count):
     return hosts(count)
 
 
-@case
+@case_with_tools
 def hosts_messages(programs):
     """Every rank reaches every other: within a host through shared memory, between hosts over the network."""
     several = connected_hosts(programs, 3)
@@ -126,13 +126,13 @@ def hosts_messages(programs):
     check_places(several.mpirun((2, 2, 2), programs.probe, "map", options=["--map-by", "node"])[0], 6, "pmix", 3)
 
 
-@case
+@case_with_tools
 def hosts_examples(programs):
     several = connected_hosts(programs, 2)
     check_examples(programs, lambda program: several.mpirun((2, 2), program)[0])
 
 
-@case
+@case_with_tools
 def hosts_perf(programs):
     several = connected_hosts(programs, 2)
     output, _ = several.mpirun((2, 2), programs.perf, "put", "--across-nodes", "--verify", "--sizes", "8,5000", "--time",
@@ -140,7 +140,7 @@ def hosts_perf(programs):
     check("pairs across nodes: 0-2, 1-3" in json.loads(output)["processes"], output)
 
 
-@case
+@case_with_tools
 def hosts_perf_without_launcher(programs):
     """`ptl_perf --listen` on one host and `ptl_perf HOST` on another, without configuration, measure the
     network."""
@@ -158,7 +158,7 @@ def hosts_perf_without_launcher(programs):
     check(len(document["results"]) == 4, output)
 
 
-@case
+@case_with_tools
 def hosts_perf_with_one_name(programs):
     """Two hosts that have the same name are two hosts."""
     several = connected_hosts(programs, 2)
@@ -170,7 +170,7 @@ def hosts_perf_with_one_name(programs):
     check(json.loads(output)["processes"].startswith("2 processes, here and on 10.99.7.2"), output)
 
 
-@case
+@case_with_tools
 def hosts_narrow_path(programs):
     """Frames fit all of the route. A fragmented one would be lost with any of its fragments."""
     several = connected_hosts(programs, 2)
@@ -185,7 +185,7 @@ def hosts_narrow_path(programs):
     check(int(values[names.index("FragOKs")]) == 0, "the router has fragmented frames: " + error)
 
 
-@case
+@case_with_tools
 def hosts_dying_rank(programs):
     """The survivors continue. Over several hosts, mpirun itself does not end after a process was killed."""
     several = connected_hosts(programs, 2)
@@ -201,7 +201,7 @@ def hosts_dying_rank(programs):
     check(survivors == {"0", "1", "2"}, f"survivors: {survivors}; printed:\n{printed}")
 
 
-@case
+@case_with_tools
 def hosts_over_ethernet_ports(programs):
     """DPDK between hosts with a port for each process, and shared memory within hosts."""
     if not (programs.directory.parent / "lib/lintel/dpdk.so").exists():
@@ -215,7 +215,7 @@ def hosts_over_ethernet_ports(programs):
     check_examples(programs, lambda program: several.mpirun((2, 2), program, options=forward, changes=changes)[0])
 
 
-@case
+@case_with_tools
 def hosts_one_nid(programs):
     """Two hosts with one nid are an error, and no host gets its own messages for those of the other."""
     several = connected_hosts(programs, 2)
@@ -224,7 +224,7 @@ def hosts_one_nid(programs):
           error)
 
 
-@case
+@case_with_tools
 def hosts_wrong_key(programs):
     """A connection over the network is refused, reported once with the reason, and counted."""
     several = connected_hosts(programs, 3)

@@ -4,7 +4,7 @@ import os
 import statistics
 import time
 
-from support import case, check, check_examples, check_places, need, run
+from support import case, case_with_tools, check, check_examples, check_places, need, run
 
 
 def mpirun(size, *command, options=(), code=0, changes=None):
@@ -121,7 +121,7 @@ def check_perf(output, processes):
     return document["results"]
 
 
-@case
+@case_with_tools
 def mpirun_perf(programs):
     tiny = ["--time", "0.005", "--json", "-"]
     rows = check_perf(mpirun(4, programs.perf, "put", "get", "--sizes", "8,4096", "--logical", "--verify", *tiny)[0], 4)

@@ -6,8 +6,8 @@ import socket
 import subprocess
 import time
 
-from support import (Unfinished, await_condition, case, check, check_examples, check_places, end_with_parent, isolated,
-                     need, run, work_directory)
+from support import (Unfinished, await_condition, case, case_with_tools, check, check_examples, check_places,
+                     end_with_parent, isolated, need, run, work_directory)
 
 CONFIGURATION = """
 ClusterName=test
@@ -138,7 +138,7 @@ def slurm_failures(programs):
     check(time.monotonic() - begin < 20, "the others were ended soon")
 
 
-@case
+@case_with_tools
 def slurm_perf(programs):
     """Pairs across nodes, and all pairs with their nodes."""
     slurm = cluster(2)
@@ -153,7 +153,7 @@ def slurm_perf(programs):
           places)
 
 
-@case
+@case_with_tools
 def slurm_batch_script(programs):
     """packaging/slurm/portals.sbatch with a program. Without one it runs ptl_perf across nodes."""
     slurm = cluster(2)

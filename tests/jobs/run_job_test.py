@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests of jobs as a user starts them: alone, by hand, with mpirun, with srun, over several hosts.
 
-Usage: run_job_test.py --list
+Usage: run_job_test.py --list [--without-tools]
        run_job_test.py <directory of programs> <case>
 
 The cases are in the files cases_*.py.
@@ -15,12 +15,12 @@ import cases_by_hand  # noqa: F401
 import cases_hosts  # noqa: F401
 import cases_mpirun  # noqa: F401
 import cases_slurm  # noqa: F401
-from support import CASES, Programs
+from support import CASES, CASES_WITH_TOOLS, Programs
 
 
 def main():
-    if sys.argv[1:] == ["--list"]:
-        print("\n".join(CASES))
+    if sys.argv[1:] in (["--list"], ["--list", "--without-tools"]):
+        print("\n".join(name for name in CASES if len(sys.argv) == 2 or name not in CASES_WITH_TOOLS))
         return
     if len(sys.argv) != 3 or sys.argv[2] not in CASES:
         sys.exit(__doc__)

@@ -17,12 +17,20 @@ DEADLINE_S = 50
 SKIP = 77  # the exit code that ctest takes for a skipped test
 
 CASES = {}
+# Names of those that run ptl_perf or ptl_info.
+CASES_WITH_TOOLS = set()
 EXAMPLES = ("hello", "ring", "stencil", "reduction", "work_queue")
 
 
 def case(function):
     CASES[function.__name__] = function
     return function
+
+
+def case_with_tools(function):
+    """A case that runs ptl_perf or ptl_info, which some builds leave out."""
+    CASES_WITH_TOOLS.add(function.__name__)
+    return case(function)
 
 
 def check(condition, message):
