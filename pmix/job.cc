@@ -93,19 +93,19 @@ std::string Job::settle_secret() {
   std::string secret;
   if (place_.rank == 0) {
     if (!has_own)
-      if (const std::string why = make_secret(secret); !why.empty()) return why;
+      if (std::string why = make_secret(secret); !why.empty()) return why;
     if (place_.size > 1)
-      if (const std::string why = launcher_->put(secret_key, std::as_bytes(std::span(secret)));
+      if (std::string why = launcher_->put(secret_key, std::as_bytes(std::span(secret)));
           !why.empty())
         return why;
   }
   // Servers do not reliably wait for a value that is still to come.
   if (place_.size > 1)
-    if (const std::string why = launcher_->fence(); !why.empty()) return why;
+    if (std::string why = launcher_->fence(); !why.empty()) return why;
   if (has_own) return "";
   if (place_.rank != 0) {
     std::vector<std::byte> bytes;
-    if (const std::string why = launcher_->get(0, secret_key, bytes); !why.empty()) return why;
+    if (std::string why = launcher_->get(0, secret_key, bytes); !why.empty()) return why;
     if (bytes.empty())
       return "rank 0 has PTL_JOB_KEY or PTL_JOB_KEY_FILE set, this process has neither: set them for "
              "all (mpirun -x PTL_JOB_KEY, srun --export=ALL)";
@@ -189,7 +189,7 @@ int Job::node_of(uint32_t rank, uint32_t* node) {
   if (node == nullptr || rank >= place_.size) return PTL_ARG_INVALID;
   if (node_of_rank_.empty()) {
     std::vector<uint64_t> raw(place_.size);
-    if (const std::string why = launcher_->nodes(raw); !why.empty()) return fail(why);
+    if (std::string why = launcher_->nodes(raw); !why.empty()) return fail(why);
     // Launchers count nodes from 0, from 1, or not at all.
     std::unordered_map<uint64_t, uint32_t> numbers;
     std::vector<uint32_t> dense(place_.size);
@@ -280,7 +280,7 @@ int Job::get(uint32_t rank, const std::string& key, void* value, size_t* bytes) 
   if (references_ == 0) return PTL_NO_INIT;
   if (rank >= place_.size) return PTL_ARG_INVALID;
   std::vector<std::byte> found;
-  if (const std::string why = launcher_->get(rank, "user." + key, found); !why.empty())
+  if (std::string why = launcher_->get(rank, "user." + key, found); !why.empty())
     return fail(why);
   const size_t room = *bytes;
   *bytes = found.size();

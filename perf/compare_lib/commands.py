@@ -88,7 +88,7 @@ def free_port():
 
 
 def wait_for_listener(port, process, timeout_s=10):
-    """Returns when some process of this machine listens on TCP `port`.
+    """Returns when some process of this machine, or of the network namespace of `process`, listens on TCP `port`.
 
     Asks the kernel's table: a trial connection would be taken for the peer.
     """
@@ -98,7 +98,7 @@ def wait_for_listener(port, process, timeout_s=10):
         if process.poll() is not None:
             finish(process)
             raise CommandError(f"ended before it listened: {shlex.join(process.args)}")
-        for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for table in (f"/proc/{process.pid}/net/tcp", f"/proc/{process.pid}/net/tcp6"):
             try:
                 with open(table) as lines:
                     if any(f[1].endswith(wanted) and f[3] == "0A" for f in map(str.split, lines)):

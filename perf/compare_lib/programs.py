@@ -5,6 +5,7 @@ programs run as two processes, pinned to the same two cores; every run lasts wel
 """
 
 import json
+import os
 import re
 
 from . import commands
@@ -17,9 +18,8 @@ UCX_SOCKETS = "tcp,self"
 
 # Lintel over UDP sockets of the loopback.
 OVER_UDP = {"PTL_TRANSPORT": "udp", "PTL_NID": "lo"}
-# Frames that both Lintel and the bare stream send there.
-UDP_SEGMENT_BYTES = 65507
-
+# Headers of IPv4 and UDP in each packet.
+IP_AND_UDP_BYTES = 28
 
 # Ethernets of two ports for two processes of this machine; what both Lintel and the bare ports use.
 MEMIF = ";".join(f"net_memif0,role={role},socket=lintel-compare,id=0,bsize=9216,rsize=10" for role in ("server", "client"))
@@ -52,15 +52,48 @@ class Floor:
         return json.loads(commands.run(self._command))
 
 
+class TwoHosts:
+    """Two network namespaces that a veth joins, while they are needed: what two hosts are to all programs. Needs root."""
+
+    NAMES = ("lintel-cmp-a", "lintel-cmp-b")
+    ADDRESSES = ("10.213.7.1", "10.213.7.2")
+    DEVICES = ("lintel-a", "lintel-b")
+
+    def __init__(self, mtu):
+        self.mtu = mtu
+
+    def __enter__(self):
+        self.__exit__()
+        for name in self.NAMES:
+            commands.run(["ip", "netns", "add", name])
+        (first, second), (one, other) = self.NAMES, self.DEVICES
+        commands.run(["ip", "link", "add", one, "netns", first, "mtu", self.mtu, "type", "veth", "peer", "name", other,
+                      "mtu", self.mtu, "netns", second])
+        for name, device, address in zip(self.NAMES, self.DEVICES, self.ADDRESSES):
+            commands.run(["ip", "-n", name, "addr", "add", f"{address}/24", "dev", device])
+            commands.run(["ip", "-n", name, "link", "set", device, "up"])
+        return self
+
+    def __exit__(self, *_):
+        for name in self.NAMES:
+            if os.path.exists(f"/run/netns/{name}"):
+                commands.run(["ip", "netns", "del", name])
+
+    def at(self, host, command):
+        return ["ip", "netns", "exec", self.NAMES[host], *command]
+
+
 class UdpFloor:
-    """Bare UDP sockets of the loopback."""
+    """Bare sockets between two hosts."""
 
     def __init__(self, program, cpus):
-        self._command = [program, "--cpus", f"{cpus[0]},{cpus[1]}", "--segment", str(UDP_SEGMENT_BYTES)]
+        self._command = [program, "--cpus", f"{cpus[0]},{cpus[1]}"]
 
-    def measure(self):
-        """one_way_waiting_ns, one_way_asking_ns (medians), stream_gib_per_s"""
-        return json.loads(commands.run(self._command))
+    def measure(self, hosts):
+        """one_way_waiting_ns, one_way_asking_ns (medians), stream_gib_per_s, tcp_stream_gib_per_s"""
+        at = [f"{name},{address}" for name, address in zip(hosts.NAMES, hosts.ADDRESSES)]
+        return json.loads(commands.run([*self._command, "--segment", hosts.mtu - IP_AND_UDP_BYTES, "--host-a", at[0],
+                                        "--host-b", at[1]]))
 
 
 class Veth:
@@ -103,6 +136,9 @@ class Lintel:
 
     def with_environment(self, environment):
         return Lintel(self._program, self._cpus, environment)
+
+    def between(self, hosts, environment=None):
+        return LintelBetweenHosts(self._program, self._cpus, hosts, environment)
 
     def _results(self, test, *options, seconds=None):
         text = commands.run([self._program, test, "--time", seconds or self.seconds, "--json", "-", *options],
@@ -172,28 +208,55 @@ class Lintel:
         return row["mean_ns"] / 1e3
 
 
+class LintelBetweenHosts(Lintel):
+    """ptl_perf at each of two hosts, over UDP."""
+
+    LISTENER_PORT = 32123
+
+    def __init__(self, program, cpus, hosts, environment):
+        super().__init__(program, cpus, {"PTL_TRANSPORT": "udp", **(environment or {})})
+        self._hosts = hosts
+
+    def _results(self, test, *options, seconds=None):
+        listener = commands.start(self._hosts.at(1, [self._program, "--listen"]), self._cpus[1:], self._environment)
+        try:
+            commands.wait_for_listener(self.LISTENER_PORT, listener)
+            text = commands.run(
+                self._hosts.at(0, [self._program, self._hosts.ADDRESSES[1], test, "--time", seconds or self.seconds,
+                                   "--json", "-", *options]), self._cpus[:1], self._environment)
+        finally:
+            commands.stop(listener)
+        return json.loads(text)["results"]
+
+
 class Ucx:
     """ucx_perftest, over shared memory unless another set of transports is named."""
 
     name = "UCX"
 
-    def __init__(self, cpus, transports=UCX_TRANSPORTS):
+    def __init__(self, cpus, transports=UCX_TRANSPORTS, hosts=None):
         self._cpus = cpus
+        self._hosts = hosts
         self._environment = {"UCX_TLS": transports}
-        if transports == UCX_SOCKETS:
+        if transports == UCX_SOCKETS and not hosts:
             self._environment["UCX_NET_DEVICES"] = "lo"
         text = commands.run(["ucx_info", "-v"])
         self.version = re.search(r"[Vv]ersion\s+(\S+)", text).group(1)
 
+    def between(self, hosts):
+        return Ucx(self._cpus, UCX_SOCKETS, hosts)
+
     def _measure(self, test, size_bytes, iterations):
         port = commands.free_port()
         options = ["-p", port, "-t", test, "-s", size_bytes, "-n", iterations, "-f"]
-        server = commands.start(["ucx_perftest", *options], self._cpus[1:], self._environment)
+        serve, ask = ["ucx_perftest", *options], ["ucx_perftest", "127.0.0.1", *options]
+        if self._hosts:
+            ask[1] = self._hosts.ADDRESSES[1]
+            serve, ask = self._hosts.at(1, serve), self._hosts.at(0, ask)
+        server = commands.start(serve, self._cpus[1:], self._environment)
         try:
             commands.wait_for_listener(port, server)
-            text = commands.run(
-                ["ucx_perftest", "127.0.0.1", *options], self._cpus[:1], self._environment
-            )
+            text = commands.run(ask, self._cpus[:1], self._environment)
             commands.finish(server)
         finally:
             commands.stop(server)

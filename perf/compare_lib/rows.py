@@ -6,7 +6,7 @@ Nothing here knows a result; only the bounds are written down.
 
 from dataclasses import dataclass, field
 
-from .programs import AF_PACKET, MEMIF, OVER_UDP, Veth, over_dpdk
+from .programs import AF_PACKET, MEMIF, TwoHosts, Veth, over_dpdk
 from .rounds import Summary, ratios
 
 KIB = 1024
@@ -138,40 +138,54 @@ def depth_rows(lintel, schedule):
 
 
 def udp_rows(lintel, ucx, floor, schedule):
-    """UDP over the loopback beside bare sockets, beside UCX over tcp, and with losses."""
-    over_udp = lintel.with_environment(OVER_UDP)
-    losing = lintel.with_environment({**OVER_UDP, "PTL_FAULTS": "drop=0.01,seed=1"})
+    """UDP between two network namespaces, with frames of Ethernet and with jumbo frames."""
+    rows = []
+    for mtu in (1500, 9000):
+        with TwoHosts(mtu) as hosts:
+            rows += _udp_rows_between(hosts, lintel, ucx, floor, schedule)
+    return rows
+
+
+def _udp_rows_between(hosts, lintel, ucx, floor, schedule):
+    over_udp = lintel.between(hosts)
+    losing = lintel.between(hosts, {"PTL_FAULTS": "drop=0.01,seed=1"})
+    tcp = ucx and ucx.between(hosts)
+    name = f"UDP between hosts, {hosts.mtu:,}-byte packets"
     values = schedule.alternate(
         {
-            "bare UDP": floor.measure,
-            "Lintel put over UDP": lambda: over_udp.median_put_latency_ns(8),
-            "Lintel 1 MiB over UDP": lambda: over_udp.put_bandwidth(MIB),
+            "bare sockets": lambda: floor.measure(hosts),
+            "Lintel put": lambda: over_udp.median_put_latency_ns(8),
+            "Lintel streams": lambda: over_udp.put_streams([65536, MIB]),
             "Lintel 1 MiB with losses": lambda: losing.put_bandwidth(MIB),
-            **({"UCX tag_lat tcp": lambda: ucx.latency_ns(8), "UCX 1 MiB tcp": lambda: ucx.bandwidth(MIB)}
-               if ucx else {}),
+            **({"UCX tag_lat": lambda: tcp.latency_ns(8), "UCX 64 KiB": lambda: tcp.bandwidth(65536),
+                "UCX 1 MiB": lambda: tcp.bandwidth(MIB)} if tcp else {}),
         }
     )
-    bare, put = values["bare UDP"], values["Lintel put over UDP"]
-    stream, lossy = values["Lintel 1 MiB over UDP"], values["Lintel 1 MiB with losses"]
-    waiting, asking = ([run[name] for run in bare] for name in ("one_way_waiting_ns", "one_way_asking_ns"))
-    plain = [run["stream_gib_per_s"] for run in bare]
+    bare, put, lossy = values["bare sockets"], values["Lintel put"], values["Lintel 1 MiB with losses"]
+    small, stream = ([run[size][1] for run in values["Lintel streams"]] for size in (65536, MIB))
+    waiting, asking, plain, plain_tcp = ([run[key] for run in bare] for key in (
+        "one_way_waiting_ns", "one_way_asking_ns", "stream_gib_per_s", "tcp_stream_gib_per_s"))
     rows = [
-        Row("UDP, 8-byte put, half round trip", "x sendto/recvfrom that wait", Target(1.3, 1.05),
+        Row(f"{name}: 8-byte put, half round trip", "x sendto/recvfrom that wait", Target(1.3, 1.05),
             ratios(put, waiting), {"Lintel ns": put, "bare, waiting ns": waiting}),
         Row("the same beside sockets that never wait", "x sendto/recvfrom that ask", Target(1.15, 1.05),
             ratios(put, asking), {"bare, asking ns": asking}),
-        Row("UDP, 1 MiB stream", "x bare stream, same segments", Target(0.8, 1.0, upwards=True),
+        Row(f"{name}: 1 MiB stream", "x bare UDP, segments of packet size", Target(0.85, 0.95, upwards=True),
             ratios(stream, plain), {"Lintel GiB/s": stream, "bare GiB/s": plain}),
-        Row("UDP, 1 MiB stream with 1 % loss", "x without", Target(0.6, 0.9, upwards=True),
+        Row("the same beside a TCP stream", "x bare TCP", Target(0.8, 1.0, upwards=True),
+            ratios(stream, plain_tcp), {"bare TCP GiB/s": plain_tcp}),
+        Row(f"{name}: 1 MiB stream with 1 % loss", "x without", Target(0.7, 0.95, upwards=True),
             ratios(lossy, stream), {"with losses GiB/s": lossy}),
     ]
-    if ucx:
-        latency, bandwidth = values["UCX tag_lat tcp"], values["UCX 1 MiB tcp"]
+    if tcp:
+        latency, few, many = (values[f"UCX {what}"] for what in ("tag_lat", "64 KiB", "1 MiB"))
         rows += [
-            Row("UDP, 8-byte put beside UCX over tcp", "x tag_lat", Target(1.0, 1.0), ratios(put, latency),
+            Row(f"{name}: 8-byte put beside UCX over tcp", "x tag_lat", Target(0.65, 0.6), ratios(put, latency),
                 {"UCX tcp ns": latency}),
-            Row("UDP, 1 MiB stream beside UCX over tcp", "x tag_bw", Target(1.0, 1.3, upwards=True),
-                ratios(stream, bandwidth), {"UCX tcp GiB/s": bandwidth}),
+            Row(f"{name}: 64 KiB stream beside UCX over tcp", "x tag_bw", Target(0.8, 1.2, upwards=True),
+                ratios(small, few), {"64 KiB GiB/s": small, "UCX tcp 64 KiB GiB/s": few}),
+            Row(f"{name}: 1 MiB stream beside UCX over tcp", "x tag_bw", Target(0.8, 1.2, upwards=True),
+                ratios(stream, many), {"UCX tcp GiB/s": many}),
         ]
     return values.tell(rows)
 

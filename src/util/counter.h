@@ -27,7 +27,7 @@ class SharedCounter {
   void add(uint64_t n) noexcept { value_.fetch_add(n, std::memory_order_relaxed); }
   void increment() noexcept { add(1); }
   [[nodiscard]] uint64_t get() const noexcept { return value_.load(std::memory_order_relaxed); }
-  operator uint64_t() const noexcept { return get(); }
+  operator uint64_t() const noexcept { return get(); }  // NOLINT(google-explicit-constructor)
 
  private:
   std::atomic<uint64_t> value_{0};
