@@ -280,8 +280,7 @@ int Job::get(uint32_t rank, const std::string& key, void* value, size_t* bytes) 
   if (references_ == 0) return PTL_NO_INIT;
   if (rank >= place_.size) return PTL_ARG_INVALID;
   std::vector<std::byte> found;
-  if (std::string why = launcher_->get(rank, "user." + key, found); !why.empty())
-    return fail(why);
+  if (std::string why = launcher_->get(rank, "user." + key, found); !why.empty()) return fail(why);
   const size_t room = *bytes;
   *bytes = found.size();
   if (found.size() > room) return PTL_NO_SPACE;
