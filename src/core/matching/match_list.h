@@ -93,7 +93,7 @@ class MatchList {
     MatchNode* node = head_matches ? head_ : index_->earliest(match_bits, source);
     if (node == nullptr || accepts(*node)) return node;
     index_->start_walk(match_bits, source);
-    node = index_->next_candidate();  // again the one just rejected
+    node = index_->next_candidate();  // returns the rejected node again
     do {
       node = index_->next_candidate();
     } while (node != nullptr && !accepts(*node));

@@ -61,7 +61,8 @@ void settle_entry(NetworkInterface& interface, PortalEntry& portal, ListEntry& e
     }
   }
   if (entry.unexpected_headers != 0) return;
-  // Only buffers of the overflow list that could have held unexpected messages (spec 3.13.1).
+  // The event reports only buffers of the overflow list that could have held unexpected messages
+  // (spec 3.13.1).
   if (told && entry.list == PTL_OVERFLOW_LIST && !entry.has(PTL_ME_UNEXPECTED_HDR_DISABLE))
     portal.event_queue->queue.post(describe_entry(portal, entry, PTL_EVENT_AUTO_FREE));
   --portal.retained;

@@ -15,8 +15,8 @@ namespace lintel {
 
 enum class EntryState : uint8_t {
   free,
-  linked,    // on its list
-  unlinked,  // off its list (automatically), kept while operations or headers refer to it
+  linked,    // the entry is on its list
+  unlinked,  // the entry was taken off its list; kept while operations or headers refer to it
 };
 
 struct ListEntry : MatchNode {

@@ -70,10 +70,10 @@ struct PlainMemory {
 
 struct Request {
   const Functions* functions;
-  size_t size;  // of one item
+  size_t size;  // bytes of one item
   const std::byte* data;
   const std::byte* operand;
-  std::byte* fetched;  // or null
+  std::byte* fetched;  // null if nothing is fetched
 
   // Continues behind the first `items` items.
   void advance(size_t items) noexcept {

@@ -103,7 +103,7 @@ CountingEvent* counter_of(const CountedPuts::Put& put) noexcept {
 }
 
 struct Count {
-  CountingEvent* counter;  // nullptr: nothing is to be counted
+  CountingEvent* counter;  // nullptr if nothing is to be counted
   uint64_t amount;
 };
 

@@ -14,16 +14,16 @@
 
 namespace lintel {
 
-// How a process is reached.
+// Path to a process.
 struct PeerPath {
-  const char* transport;  // nullptr: it is not
+  const char* transport;  // nullptr if no transport reaches the process
   std::string device;
-  std::string reason;  // why none of those that are tried before it; or why it is not reached
+  std::string reason;  // why no preceding transport is used, or why none reaches the process
 };
 
 class PeerDirectory {
  public:
-  using Transports = std::span<const std::unique_ptr<Transport>>;  // in the order of preference
+  using Transports = std::span<const std::unique_ptr<Transport>>;  // ordered by preference
 
   // Set-up path. False: no address space. The transports and the list of unused ones must outlive
   // the directory.

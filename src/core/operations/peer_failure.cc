@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t gone_said_again_ns = 10'000'000'000;
 constexpr uint32_t many_answers = 64;
 
-// Of process, transport and reason.
+// Returns the format of a log line. Its arguments are process, transport and reason.
 constexpr const char* failure_format(Link::Failure::Kind kind) noexcept {
   switch (kind) {
     case Link::Failure::Kind::unanswered:

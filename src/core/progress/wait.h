@@ -1,5 +1,5 @@
-// How an application thread waits: it takes the poll token and polls; from time to time it asks the
-// WaitPolicy whether to poll on, yield or sleep.
+// The wait of an application thread: it takes the poll token and polls; from time to time the
+// WaitPolicy decides whether it continues to poll, yields or sleeps.
 // Message path until it sleeps.
 #pragma once
 
