@@ -90,7 +90,7 @@ class Handshake {
   AnswerLimit limit_;
   CookieMaker cookies_;
   SaidRecently said_versions_;
-  SaidRecently said_refusals_;  // by cause and node
+  SaidRecently said_refusals_;  // refusals in the log, by cause and node
   JobProof proof_;
 };
 

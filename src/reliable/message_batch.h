@@ -18,7 +18,7 @@ class MessageBatch {
     sink_ = &sink;
     handed_up_ = 0;
   }
-  // As many more messages of that connection can be added without a delivery.
+  // Makes room: `count` more messages of that connection can then be added without a delivery.
   void make_room(const Connection& connection, unsigned count) noexcept LINTEL_REQUIRES(polling) {
     if (connection_ != &connection || count_ + count > burst) deliver();
   }
