@@ -31,7 +31,7 @@ struct ReliableSettings {
   bool polls_always = false;                  // the link is always polled: a poll is cheap
   uint32_t most_connections = 1u << 18;
   uint32_t most_of_node = 1u << 14;  // connections that processes of one node may open
-  bool reuses_places = true;         // when all are taken, ended and silent connections give way
+  bool reuses_places = true;         // places of ended and silent connections are reused
   uint32_t first_sequence = 1;
   uint64_t incarnation = 0;  // incarnation of this process; 0: a new one
   uint64_t node = 0;         // number_of_machine(); 0: peers with the same nid are on this node

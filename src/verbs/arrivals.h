@@ -14,7 +14,7 @@ namespace lintel {
 
 class Arrivals {
  public:
-  // Of the wr_id of receives.
+  // Bit that marks the wr_id of receives.
   static constexpr uint64_t tag = uint64_t{1} << 63;
 
   Arrivals(ReceiveBuffers& receives, Channels& channels, Exposures& exposures,
@@ -56,8 +56,8 @@ class Arrivals {
   Channels& channels_;
   Exposures& exposures_;
   const uint32_t eager_bytes_;
-  std::vector<KeptMessage> kept_;  // by receive buffer
-  VerbsLink* link_ = nullptr;      // whose messages are to be handed up together
+  std::vector<KeptMessage> kept_;  // indexed by receive buffer
+  VerbsLink* link_ = nullptr;      // sender of the messages that are delivered together
   unsigned count_ = 0;
   InboundMessage messages_[most_together];
   uint32_t buffers_[most_together];

@@ -42,8 +42,8 @@ constexpr uint32_t most_failures = 3;
 }  // namespace
 
 void ChannelChange::stop_broken(const ChannelRequests::Broken& broken) noexcept {
-  // What had arrived in a lost queue and was not taken is gone; if that was anything, the ends find
-  // out when they compare what they have.
+  // Messages that had arrived in a lost queue and were not taken are lost. The ends find such
+  // losses when they compare their counts.
   if (broken.shared_queue) parts_.channels.close();
   parts_.channels.for_each([&](VerbsLink& link, Channel& channel) {
     if (channel.number == broken.queue_pair)
@@ -238,7 +238,7 @@ void ChannelChange::handle_resume(VerbsLink& link, const AgreementBody& body,
   channel.peer_resumes = true;
   channel.peer_received = body.received;
   parts_.channels.stop(link, "the peer gave it up");
-  // What follows this message was sent after everything that came over the queue pair.
+  // Datagrams behind this one were sent after all messages that came over the queue pair.
   parts_.completions.stop_receiving(channel, sink);
 }
 

@@ -10,7 +10,7 @@ namespace lintel {
 
 namespace {
 
-constexpr uint32_t global_route_bytes = 40;  // in front of every datagram that arrives
+constexpr uint32_t global_route_bytes = 40;  // room in front of every datagram that arrives
 constexpr uint32_t slot_alignment = 64;
 
 // RoCE version 2 over IPv4: the header of IP lies in the second half of the room for a global
