@@ -74,7 +74,7 @@ namespace movement_detail {
                                                            ptl_size_t length, ptl_ack_req_t ack_req,
                                                            ptl_process_t target,
                                                            ptl_pt_index_t pt_index) noexcept;
-// For an atomic operation that atomic_is_valid() refuses.
+// Refuses an atomic operation for which atomic_is_valid() is false.
 [[nodiscard, gnu::cold, gnu::noinline]] int refuse_atomic(const Call& call, MessageKind kind,
                                                           ptl_size_t largest, ptl_size_t length,
                                                           ptl_op_t operation,

@@ -12,7 +12,8 @@ namespace lintel {
 
 namespace {
 
-// Less than this is copied before another processor has noticed.
+// Minimum length of a joint copy. A shorter one ends before another processor has noticed the
+// offer.
 constexpr uint64_t joint_copy_min_bytes = uint64_t{1} << 17;
 constexpr uint64_t chunk_min_bytes = uint64_t{1} << 16;
 constexpr uint64_t page_bytes = 4096;
@@ -103,7 +104,7 @@ RemoteResult JointOffers::finish(ShmLink& link) noexcept {
   if (result_.status != RemoteStatus::done) return result_;
   helped_chunks_ += helped_;
   note_received();
-  // What is wrong, if anything is, shows when the owner copies.
+  // If the helper failed, the owner copies these chunks, too, and gets the status.
   const bool again = offer_.helper_failed.load(std::memory_order_relaxed) != 0;
   for (unsigned index = own_; index < chunks_; ++index) {
     if (again || index < chunks_ - helped_) {

@@ -39,9 +39,9 @@ class LaneRecalls {
 
   const Segment& segment_;
   ReceiveLanes& lanes_;
-  uint32_t size_;                     // of the next batch
+  uint32_t size_;                     // size of the next batch
   std::vector<uint32_t> batch_;       // lanes recalled last
-  std::vector<uint32_t> candidates_;  // for one call
+  std::vector<uint32_t> candidates_;  // used within one call
   uint64_t batch_end_ns_ = 0;
   uint64_t count_ = 0;
 };

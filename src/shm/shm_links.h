@@ -38,12 +38,12 @@ class ShmLinks {
   struct Acceptance {
     enum class Status : uint8_t {
       accepted,
-      refused,    // it is not the process that it claims to be
-      postponed,  // this process is short of descriptors or memory
+      refused,    // the peer is not the process that it claims to be
+      postponed,  // this process has too few descriptors or too little memory
     };
     Status status = Status::refused;
     ShmLink* link = nullptr;
-    ShmLink* replaced = nullptr;  // of an earlier process with that address
+    ShmLink* replaced = nullptr;  // link of an earlier process with that address
     std::string reason;
   };
   // The link of the process that claims to be `peer` with `nonce`.
@@ -73,12 +73,12 @@ class ShmLinks {
   [[nodiscard]] uint32_t made() const noexcept { return made_.load(std::memory_order_relaxed); }
 
  private:
-  // Of an address.
+  // Links of an address.
   struct Place {
     ShmLink* current = nullptr;
     ShmLink* unused = nullptr;  // a chain through next
   };
-  ShmLink* find(ProcessId peer) const noexcept LINTEL_REQUIRES(mutex_);  // never one that failed
+  ShmLink* find(ProcessId peer) const noexcept LINTEL_REQUIRES(mutex_);  // returns no failed link
   ShmLink& make(ProcessId peer, uint64_t nonce, std::unique_ptr<PeerSegment> segment)
       LINTEL_REQUIRES(mutex_);
   ShmLink* add(ShmLink& link) noexcept LINTEL_REQUIRES(mutex_);
