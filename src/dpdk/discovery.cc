@@ -170,7 +170,7 @@ void Discovery::handle_answer(const MacAddress& from, const DiscoveryBody& body,
   const auto found = entries_.find(key_of({body.nid, body.pid}));
   if (found == entries_.end()) return;
   Entry& entry = found->second;
-  if (entry.number != body.number || entry.number == 0) return;  // to no question of ours
+  if (entry.number != body.number || entry.number == 0) return;  // it answers no open question
   if (!entry.asking) {
     // Another process has answered already.
     if (entry.mac != from) entry.contested = true;

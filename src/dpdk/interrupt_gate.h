@@ -37,7 +37,7 @@ class InterruptGate {
   void summon() noexcept;
   void release() noexcept;
 
-  rte_intr_handle* handle_ = nullptr;  // as long as the process
+  rte_intr_handle* handle_ = nullptr;  // lives as long as the process
   int event_ = -1;
   std::atomic<bool> closed_{false};
   std::atomic<uint32_t> releases_{0};

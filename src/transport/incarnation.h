@@ -9,10 +9,10 @@
 
 namespace lintel {
 
-// Of an incarnation; always zero, as shared memory keeps a state there.
+// Bits of an incarnation that are always zero, as shared memory keeps a state there.
 inline constexpr uint64_t incarnation_spare_bits = 15;
 
-// 0, which names no process: the kernel has no random numbers.
+// Returns 0, which names no process, if the kernel has no random numbers.
 [[nodiscard]] inline uint64_t new_incarnation() noexcept {
   uint64_t number = 0;
   while ((number & ~incarnation_spare_bits) == 0)

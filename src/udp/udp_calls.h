@@ -1,5 +1,5 @@
-// Which system calls on sockets a filter denies, as the seccomp profiles of some containers do.
-// Set-up path.
+// Finds the system calls on sockets that a filter denies, as the seccomp profiles of some
+// containers do. Set-up path.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@ namespace lintel {
 
 namespace {
 
-constexpr uint32_t joined_bytes = 65536;  // that the kernel hands over in one piece, at most
+constexpr uint32_t joined_bytes = 65536;  // maximum length of datagrams that the kernel joins
 constexpr uint32_t short_bytes = 2048;
 constexpr unsigned short_until_apart = 256;
 constexpr unsigned few_datagrams = 4;

@@ -31,7 +31,7 @@ class UdpReceiver {
  private:
   static constexpr unsigned largest_read = 8;  // datagrams of one system call
 
-  struct Datagram {  // or several that the kernel joined
+  struct Datagram {  // one datagram, or several that the kernel joined
     LinkAddress from;
     uint32_t length = 0;
     uint32_t segment = 0;  // bytes of each frame in it but the last

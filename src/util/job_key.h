@@ -1,4 +1,4 @@
-// Where the secret of a job comes from. Set-up path.
+// Finds the secret of a job. Set-up path.
 #pragma once
 
 #include <string>

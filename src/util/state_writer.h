@@ -14,7 +14,7 @@ class StateWriter {
  public:
   explicit StateWriter(int descriptor) noexcept : descriptor_(descriptor) {}
 
-  // Without a line end in the format. Longer lines are cut.
+  // Writes a line. The format contains no line end. Longer lines are cut.
   [[gnu::format(printf, 2, 3)]] void line(const char* format, ...) noexcept {
     char text[512];
     va_list arguments;
