@@ -1,5 +1,5 @@
-// The checks of data movement calls (spec 3.15, 3.16). Inline: each call knows its kind, so the
-// compiler removes most of them. Message path.
+// The checks of data movement calls (spec 3.15, 3.16). Inline: the kind of each call is constant,
+// so the compiler removes most of them. Message path.
 #pragma once
 
 #include <cstring>

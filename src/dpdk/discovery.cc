@@ -88,7 +88,8 @@ bool Discovery::adopt(ProcessId peer, const MacAddress& mac, uint64_t now_ns,
   if (entry == nullptr) return false;
   if (entry->answered && entry->mac == mac && !entry->contested) return true;
   if (entry->answered) {
-    // Known at another address. It may have moved: asks, and rejects it until that is answered.
+    // The process has another address here. It may have moved: a question is sent, and the new
+    // address is rejected until there is an answer.
     ask(*entry, peer, now_ns, message);
     return false;
   }

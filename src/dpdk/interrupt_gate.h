@@ -17,7 +17,7 @@ namespace lintel {
 
 class InterruptGate {
  public:
-  // The one of this process; nullptr, with a reason, if it cannot be made. Set-up path.
+  // Returns the gate of this process; nullptr, with a reason, if it cannot be made. Set-up path.
   [[nodiscard]] static InterruptGate* get(std::string& reason);
 
   // Requests that the interrupt thread stops here. holds(): it has.

@@ -33,7 +33,7 @@ class Registrar {
   ~Registrar() = default;
 };
 
-// A piece of registered memory, in whole pages; larger than what was asked for, often.
+// A piece of registered memory, in whole pages; often larger than requested.
 struct RegisteredRegion {
   uint64_t address = 0;
   uint64_t length = 0;

@@ -184,7 +184,7 @@ struct Connection : Link {
   std::atomic<ConnectionState> state{ConnectionState::idle};
   bool announced = false;            // poller: the sink was given this incarnation
   bool acknowledge_at_once = false;  // poller: after this burst
-  bool reported = false;             // the sink was told of the failure: the object may be reused
+  bool reported = false;  // the failure was reported to the sink: the object may be reused
   // An acknowledgement of a message waits for a message to travel with.
   bool held_back LINTEL_GUARDED_BY(lock) = false;
   // Payloads were referred to whose owner waits for their release.

@@ -102,7 +102,7 @@ enum class RefuseCause : uint8_t {
   no_room,   // too many connections
   closed,    // neither has a job key, and they are not processes of one user on one node
   security,  // they do not agree on what protects frames
-  nid,       // another node has the same nid
+  nid,       // a process of another node has the same nid
 };
 inline constexpr size_t refuse_causes = 8;
 

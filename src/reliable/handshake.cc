@@ -519,7 +519,7 @@ void Handshake::send_reset(const InboundFrame& frame, const FrameHeader& header,
   send_frame(context_.link, answer, &body, sizeof body, *frame.from);
 }
 
-// The peer does not know the connection any more: another process has its address now.
+// The connection no longer exists at the peer: another process has its address now.
 void Handshake::take_reset(const InboundFrame& frame) noexcept {
   ResetBody body;
   if (!read_frame(frame, body, context_.counters)) return;

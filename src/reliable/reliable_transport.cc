@@ -162,7 +162,7 @@ unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   return std::max(batch_.handed_up(), count != 0 ? 1u : 0u);
 }
 
-// Each frame is checked before anything in it is believed.
+// Each frame is checked before it is used.
 [[gnu::always_inline]] inline void ReliableTransport::take(InboundFrame& frame,
                                                            uint64_t now_ns) noexcept {
   FrameHeader header;

@@ -18,7 +18,7 @@ namespace lintel {
 
 class ReliableTransport final : public Transport {
  public:
-  // Messages longer than this travel as data that the target asks for.
+  // Messages longer than this travel as data that the target requests.
   static constexpr uint32_t max_eager_bytes = longest_eager_bytes;
 
   // Set-up path. nullptr with `reason`: no memory, or the job key cannot be used.

@@ -122,7 +122,7 @@ SendStatus Sender::send(Connection& connection, const MessageHeader& header, con
   return status;
 }
 
-// One frame without state: a loss is not noticed.
+// Sends one frame without state: a loss is not noticed.
 SendStatus Sender::send_datagram(Connection& connection, const MessageHeader& header,
                                  const Piece* pieces, unsigned count, uint32_t length) noexcept {
   FrameBuffer* frame = nullptr;

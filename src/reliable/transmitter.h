@@ -22,7 +22,7 @@ class Transmitter {
   [[nodiscard]] bool open() noexcept { return long_bursts_.open(most_long_bursts); }
   // Sends what the windows allow.
   void transmit(Connection& connection, uint64_t now_ns) noexcept LINTEL_REQUIRES(connection.lock);
-  // One frame that may be lost; its message is in it.
+  // Sends one frame that may be lost. It contains a whole message.
   void send_datagram(Connection& connection, FrameBuffer& frame, uint64_t now_ns) noexcept
       LINTEL_REQUIRES(connection.lock);
   // An acknowledgement by itself; later, if the link is full.

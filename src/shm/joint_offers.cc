@@ -43,7 +43,7 @@ RemoteResult JointOffers::copy(ShmLink& link, CopyDirection direction, const Pie
   return {RemoteStatus::started, 0};
 }
 
-// Both ends in one piece: cut into chunks. False: it is not worth it.
+// Cuts a copy with one piece at both ends into chunks. False: it is too short, or too long.
 bool JointOffers::plan(const Piece& local, const RemoteMemory& remote) noexcept {
   if (local.length < joint_copy_min_bytes) return false;
   const uint64_t share = (local.length + joint_copy_max_chunks - 1) / joint_copy_max_chunks;

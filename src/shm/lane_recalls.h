@@ -29,7 +29,7 @@ class LaneRecalls {
 
  private:
   static constexpr uint32_t smallest_batch = 2;
-  static constexpr uint32_t lanes_per_batch = 16;  // one of so many
+  static constexpr uint32_t lanes_per_batch = 16;  // share of the lanes in a batch
 
   void end_batch() noexcept LINTEL_REQUIRES(polling);
   void recall_least_recent(uint32_t most) noexcept LINTEL_REQUIRES(polling);

@@ -27,7 +27,7 @@ class LaneWait {
   void note_returned(uint32_t lane) noexcept { returned_ = lane; }
 
   // Whether to try to claim a lane now. A waiting sender tries again when a lane became free, and
-  // every retry_ns, since the processes that were asked for a lane may be stopped.
+  // every retry_ns, since the processes whose lanes were recalled may be stopped.
   [[nodiscard]] bool may_claim(const PeerSegment& segment, uint64_t nonce, uint64_t now) noexcept {
     if (returned_ != no_lane) {
       if (segment.is_returned(returned_, nonce)) return false;

@@ -31,7 +31,7 @@ class PeerMemory {
   [[nodiscard]] RemoteResult copy(CopyDirection direction, const Piece* local, unsigned local_count,
                                   const RemoteMemory* remote, unsigned remote_count) noexcept;
 
-  // One look, without remembering.
+  // Tests whether memory can be reached, without recording the result.
   [[nodiscard]] static bool has_nonce(const SegmentIdentity& owner) noexcept {
     return PeerMemory(owner).look();
   }

@@ -105,7 +105,7 @@ bool PeerSegment::owner_alive() const {
   if (owner_finished()) return false;
   const SegmentFile file(path_);
   if (file.fd() >= 0) return file.owner_alive();
-  // No descriptor left, say: ask again later.
+  // No descriptor may be left: another check follows later.
   return errno != ENOENT || PeerMemory::has_nonce(identity_);
 }
 

@@ -58,15 +58,15 @@ class ReceiveLanes {
   [[nodiscard]] uint64_t last_message_poll(uint32_t lane) const noexcept {
     return lanes_[lane]->last_message_poll;
   }
-  // Hands up what is in an active lane, not what a living peer goes on writing.
+  // Delivers the messages in an active lane, but not all that a living peer continues to write.
   void drain(MessageSink& sink, uint32_t lane) noexcept LINTEL_REQUIRES(polling);
 
-  // Hands up at most about `budget` messages; returns their number.
+  // Delivers at most about `budget` messages; returns their number.
   unsigned poll(MessageSink& sink, unsigned budget) noexcept LINTEL_REQUIRES(polling);
   // Before sleeping: false if there are messages. Producers learn how much room they have.
   [[nodiscard]] bool arm() noexcept LINTEL_REQUIRES(polling);
 
-  // Messages that no sane peer sends.
+  // Number of malformed messages.
   [[nodiscard]] uint64_t malformed() const noexcept { return malformed_; }
 
  private:

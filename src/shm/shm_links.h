@@ -26,7 +26,7 @@ class ShmLinks {
   // `reach_memory`: links may read and write the memory of their peers.
   ShmLinks(const Segment& own, uint32_t job_hash, bool reach_memory) noexcept
       : own_(own), job_hash_(job_hash), reach_memory_(reach_memory) {}
-  // Tells the peers that nothing more is sent, unless in a forked child.
+  // Reports to the peers that nothing more is sent, unless in a forked child.
   ~ShmLinks();
   ShmLinks(const ShmLinks&) = delete;
   ShmLinks& operator=(const ShmLinks&) = delete;
@@ -62,7 +62,8 @@ class ShmLinks {
 
   // Links that were not released, the newest one first.
   [[nodiscard]] ShmLink* first() const noexcept { return listed_.load(std::memory_order_acquire); }
-  // One after the other, whatever is released meanwhile. nullptr at the end; then begin again.
+  // Return the links one after the other, even if links are released meanwhile. nullptr at the end;
+  // then begin again.
   void begin_turn() noexcept LINTEL_REQUIRES(polling) {
     if (turn_ == nullptr) turn_ = first();
   }

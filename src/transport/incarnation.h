@@ -1,5 +1,5 @@
 // The number that names one process for as long as it has its interface open. All transports of the
-// interface tell it to their peers. So a peer that is reached by two of them sees that both lead to
+// interface send it to their peers. So a peer that is reached by two of them sees that both lead to
 // one process, and that a process with an address it knows is another one. Set-up path.
 #pragma once
 

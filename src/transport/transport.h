@@ -225,7 +225,7 @@ class Transport {
   virtual void end_access(Link&, const RemoteMemory* /*remote*/, unsigned /*count*/) noexcept
       LINTEL_REQUIRES(polling) {}
 
-  // Message path. Hands up at most about `budget` messages; returns their number.
+  // Message path. Delivers at most about `budget` messages; returns their number.
   virtual unsigned poll(MessageSink& sink, unsigned budget) noexcept LINTEL_REQUIRES(polling) = 0;
 
   // The doorbell in memory that this transport's peers can reach; nullptr if its peers never ring
@@ -251,8 +251,8 @@ class Transport {
   // Before closing: everything taken over by send() has reached its peer, as far as one can know.
   [[nodiscard]] virtual bool all_delivered() noexcept LINTEL_REQUIRES(polling) { return true; }
 
-  // Every so often, and when woken without messages (may make system calls): looks after peers that
-  // died without a word. `watch` lists links with operations outstanding.
+  // Every so often, and when woken without messages (may make system calls): finds peers that died
+  // without closing their interface. `watch` lists links with operations outstanding.
   virtual void check_peers(MessageSink&, Link* const* /*watch*/, unsigned /*count*/) noexcept
       LINTEL_REQUIRES(polling) {}
 

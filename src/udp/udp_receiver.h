@@ -57,7 +57,7 @@ class UdpReceiver {
   unsigned received_ = 0;        // datagrams in the buffers
   unsigned next_ = 0;            // the first that is not handed out completely
   unsigned ask_for_ = 1;         // datagrams in the next call
-  unsigned full_in_a_row_ = 0;   // calls that brought as many as they asked for
+  unsigned full_in_a_row_ = 0;   // calls that returned as many as requested
   bool joining_ = false;         // UDP_GRO is set
   unsigned short_in_a_row_ = 0;  // calls that brought one short datagram
 };

@@ -64,7 +64,7 @@ void UdpSocket::ask_for_buffers() const noexcept {
     set_option(SOL_SOCKET, SO_SNDBUF, wanted_buffer_bytes);
 }
 
-// The kernel doubles what was asked for, as it counts its own records too.
+// The kernel doubles the requested size, as it counts its own records too.
 uint64_t UdpSocket::receive_capacity_bytes() const noexcept {
   int granted = 0;
   socklen_t length = sizeof granted;
@@ -117,7 +117,7 @@ void UdpSocket::drain_errors() noexcept {
     message.msg_control = control;
     message.msg_controllen = sizeof control;
     if (recvmsg(descriptor_, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return;
-    // An emulated kernel may not know the queue, and answer something else each time.
+    // An emulated kernel may not have the queue, and return something else each time.
     if ((message.msg_flags & MSG_ERRQUEUE) == 0) return;
     take_error(message, to);
   }

@@ -46,7 +46,8 @@ bool kernel_trusts_counter() noexcept {
          std::strcmp(name, "tsc\n") == 0;
 }
 
-// Both clocks at one moment: of several attempts the one in which least time passed between them.
+// Reads both clocks at one moment: of several attempts, the one with the least time between the
+// readings counts.
 ClockReading read_both() noexcept {
   ClockReading best{};
   uint64_t least = UINT64_MAX;

@@ -63,7 +63,7 @@ enum class ConfigType : uint8_t {
   optional,  // the same, or not set
   boolean,   // 1, 0, true, false, yes, no, on, off
   report,    // the same, or file:PATH, which is true
-  choice,    // one of several words
+  choice,    // a word of a list
   text,      // any string
   list,      // words separated by commas
   cpu_list,  // processor numbers, as in "0,2-5"

@@ -21,7 +21,7 @@ namespace lintel {
 [[nodiscard]] uint32_t crc32c_of_words(uint32_t seed, uint32_t first, uint64_t second,
                                        uint64_t third, uint64_t fourth) noexcept;
 
-// One of the ways to compute it. All have the same results.
+// A method of computing the check. All have the same results.
 struct Crc32cMethod {
   const char* name;
   bool (*usable)() noexcept;  // whether this processor has the instructions

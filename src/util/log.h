@@ -1,5 +1,5 @@
-// Messages to people: one line each on standard error, from the level that PTL_LOG_LEVEL chooses.
-// log_enabled() is cheap enough for the message path; log_message() writes and is not.
+// Messages of the library: one line each on standard error, from the level that PTL_LOG_LEVEL
+// chooses. log_enabled() is cheap enough for the message path; log_message() writes and is not.
 #pragma once
 
 #include <array>

@@ -171,7 +171,7 @@ Candidate best_candidate() {
 }  // namespace
 
 NodeIdentity find_node_identity() {
-  // Asked for alone: a node may have thousands of interfaces and addresses.
+  // Only these interfaces are read: a node may have thousands of interfaces and addresses.
   for (const std::string& interface : default_route_interfaces())
     if (const std::optional<uint32_t> nid = address_of(interface))
       return {*nid, choice(*nid, interface) + ", which has the default route", interface};

@@ -19,7 +19,7 @@ constexpr uint64_t limit_ns = 1'000'000'000;
 constexpr timespec pause{0, 200'000};
 
 // Processor time of a thread. The kernel numbers the clocks of threads so: see
-// clock_getcpuclockid() and pthread_getcpuclockid(), which know processes and pthread_t only.
+// clock_getcpuclockid() and pthread_getcpuclockid(), which take processes and pthread_t only.
 // False: it has ended.
 bool read_run_time(pid_t thread, uint64_t* ns) noexcept {
   constexpr clockid_t scheduled_time_of_thread = 6;

@@ -28,7 +28,7 @@ class ServiceThread {
     return start(entry, &owner, name, reason);
   }
   [[nodiscard]] bool running() const noexcept { return running_; }
-  // Waits for its end, which the owner has asked for. Idempotent.
+  // Waits for the end of the thread, which the owner has requested. Idempotent.
   void join() noexcept;
 
  private:

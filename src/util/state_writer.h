@@ -24,7 +24,7 @@ class StateWriter {
     if (wanted < 0) return;
     const auto length = std::min(static_cast<size_t>(wanted), sizeof text - 2);
     text[length] = '\n';
-    if (write(descriptor_, text, length + 1) < 0) return;  // nobody could be told
+    if (write(descriptor_, text, length + 1) < 0) return;  // no error can be reported
   }
 
  private:

@@ -1,4 +1,4 @@
-// Sentences for people from strings and numbers. Set-up and fault paths.
+// Makes sentences from strings and numbers. Set-up and fault paths.
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,4 @@
-// Messages that arrive over queue pairs. Those of one peer are handed up together; those that
+// Messages that arrive over queue pairs. Those of one peer are delivered together; those that
 // overtake the last datagram of their sender are kept until it has come. Message path, the poller.
 #pragma once
 
@@ -26,7 +26,7 @@ class Arrivals {
   // Set-up path, once the receive buffers are open.
   void open() { kept_.resize(receives_.count()); }
 
-  // The completion of a receive. Its message is handed up by deliver() at the latest.
+  // Takes the completion of a receive. Its message is delivered by deliver() at the latest.
   void take(const ibv_wc& completion, MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
   void deliver(MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
   // The last datagram of the peer has come.

@@ -50,7 +50,7 @@ struct PortChoice {
 [[nodiscard]] bool choose_gid(const PortDescription& port, int wanted_index, uint32_t nid,
                               uint32_t& row, std::string& reason);
 
-// The IPv4 address by which others know this port; 0: it has none.
+// Returns the IPv4 address that is the nid of this port; 0: it has none.
 [[nodiscard]] uint32_t nid_of(const PortDescription& port, uint32_t gid_row) noexcept;
 
 // The port that `wish` names; else the active one with the address `wish.nid`; else the first

@@ -1,4 +1,4 @@
-// Asks other processes for their records, several at once: each over a TCP connection that is tried
+// Requests records of other processes, several at once: each over a TCP connection that is tried
 // again for a while. Connection path, the resolver's thread.
 #pragma once
 

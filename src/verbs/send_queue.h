@@ -40,9 +40,8 @@ class SendQueue {
   // Whether the last requests have no completion.
   [[nodiscard]] bool is_unsignalled() const noexcept { return unsignalled_ != 0; }
   void signal_next() noexcept { unsignalled_ = signal_interval; }
-  // The compiler does not follow the pointer to the link, whose lock is held.
-  // False: the device refused, and the poller has been asked to stop the queue pair. There must be
-  // room.
+  // The compiler does not follow the pointer to the link, whose lock is held. False: the device
+  // refused, and the poller was requested to stop the queue pair. There must be room.
   [[nodiscard]] bool post(ibv_send_wr& request, PostedRequest record, bool signalled,
                           Posting when = Posting::now) noexcept LINTEL_UNCHECKED_LOCKS;
   // Posts the requests that wait for the next one.

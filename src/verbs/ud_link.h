@@ -18,7 +18,7 @@
 namespace lintel {
 
 // Starts a queue pair that has failed again in place: same number, same Q_Key, so that peers need
-// not know. Frames that were on the way are lost like others. Connection path, the poller.
+// no notice. Frames that were on the way are lost like others. Connection path, the poller.
 class UdRepair {
  public:
   UdRepair(UdQueuePair& queue_pair, UdSender& sender, UdReceiver& receiver) noexcept

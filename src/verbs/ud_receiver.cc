@@ -141,7 +141,7 @@ void UdReceiver::post() noexcept {
   to_post_.erase(to_post_.begin(), to_post_.begin() + static_cast<std::ptrdiff_t>(done));
 }
 
-// One completion that came before the queue was armed makes no event.
+// Arms the queue. A completion that came before that makes no event.
 bool UdReceiver::arm() noexcept {
   if (has_early_) return false;
   post();

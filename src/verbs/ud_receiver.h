@@ -1,6 +1,6 @@
-// Receives bursts of frames, each checked before anything in it is believed. A datagram carries one
-// frame and, as its immediate data, the Q_Key of its sender, so that it can be answered before
-// anything else is known of the sender. Message path, the poller.
+// Receives bursts of frames, each checked before it is used. A datagram carries one frame and, as
+// its immediate data, the Q_Key of its sender, so that it can be answered before anything else is
+// known of the sender. Message path, the poller.
 #pragma once
 
 #include <array>

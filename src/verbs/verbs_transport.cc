@@ -231,8 +231,8 @@ int64_t VerbsTransport::sleep_limit_ns() noexcept {
   return limit_ns;
 }
 
-// A queue pair whose last messages ask for no completion is sent one that does: its completion says
-// that all have arrived.
+// If the last messages over a queue pair have no completion, one more with a completion is sent: it
+// shows that all have arrived.
 bool VerbsTransport::all_delivered() noexcept {
   bool delivered = datagrams_->all_delivered();
   channels_.for_each([&](VerbsLink& link, Channel& channel) {

@@ -288,7 +288,7 @@ std::string why_not(const TransportSettings& settings, const Entry& entry) {
   return rank_of(settings, entry.name) == unlisted ? not_listed : entry.why_not(settings);
 }
 
-// Whether a transport with this fault should have none: it was asked for by name, or nodes usually
+// Whether a transport with this fault should have none: it was requested by name, or nodes usually
 // have it.
 bool should_be_usable(const TransportSettings& settings, const Interface& interface,
                       const std::string& why) {
@@ -341,8 +341,8 @@ OpenStatus open_all(const TransportSettings& settings, const Interface& interfac
   return opened.transports.empty() ? OpenStatus::failed : OpenStatus::opened;
 }
 
-// The nid that PTL_NID asks for; reason is empty if it is not set. UDP uses its network interface
-// if it has one.
+// Returns the nid that PTL_NID requests; reason is empty if it is not set. UDP uses its network
+// interface if it has one.
 NodeIdentity requested_nid(TransportSettings& settings) {
   const std::string& wanted = config_string(ConfigKey::nid);
   if (wanted.empty()) return {};
@@ -423,7 +423,7 @@ OpenedTransports open_transports(const TransportSettings& wanted) {
     opened.status = open_all(settings, *interface, opened);
     return opened;
   }
-  // One that is free for all of them.
+  // PTL_PID_ANY: searches a pid that is free for all transports.
   const auto start = static_cast<uint32_t>(getpid());
   for (uint32_t i = 0; i < any_pids; ++i) {
     opened.id.pid = first_any_pid + (i == 0 ? start % usual_pids : (start + i) % any_pids);

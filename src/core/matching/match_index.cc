@@ -123,7 +123,7 @@ void MatchIndex::remove(MatchNode& node) noexcept {
       return;
     }
   }
-  // The leader goes, or the last one, which the leader knows.
+  // The node is the leader, or the last one of its key, to which the leader has a link.
   KeyedSlot<MatchNode>* const recent = group.recent_slot_of(node.criteria);
   KeyedSlot<MatchNode>& slot =
       recent != nullptr

@@ -22,8 +22,8 @@ class MatchList {
   MatchList& operator=(const MatchList&) = delete;
   ~MatchList();
 
-  // Whether messages are matched (the default). A list of a non-matching interface is only ever
-  // asked for its head, and saves the index. To be called while the list is empty.
+  // Whether messages are matched (the default). Only the head of a list of a non-matching interface
+  // is used, so it has no index. To be called while the list is empty.
   void set_matching(bool matching) noexcept {
     direct_limit_ = matching ? direct_limit : UINT32_MAX;
   }

@@ -100,7 +100,7 @@ ptl_event_t describe_unexpected(NetworkInterface& interface, const PortalEntry& 
 
 namespace {
 
-// The kind that tells the same of an unexpected message.
+// Returns the corresponding kind of event for an unexpected message.
 ptl_event_kind_t overflow_of(ptl_event_kind_t kind) noexcept {
   static_assert(PTL_EVENT_GET_OVERFLOW == PTL_EVENT_GET + 1 &&
                 PTL_EVENT_PUT_OVERFLOW == PTL_EVENT_PUT + 1 &&

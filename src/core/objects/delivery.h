@@ -146,7 +146,7 @@ void release_header(NetworkInterface& interface, PortalEntry& portal,
                                               const PortalEntry& portal,
                                               const UnexpectedHeader& header, ptl_event_kind_t type,
                                               void* user_ptr) noexcept LINTEL_REQUIRES(portal.lock);
-// The event that tells what happened to the entry itself.
+// Returns the event about the entry itself.
 [[nodiscard]] ptl_event_t describe_entry(const PortalEntry& portal, const ListEntry& entry,
                                          ptl_event_kind_t type) noexcept
     LINTEL_REQUIRES(portal.lock);

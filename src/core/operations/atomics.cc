@@ -82,8 +82,8 @@ struct Request {
   }
 };
 
-// One item through a private copy. Only the guarded copies touch the target, so that a fault comes
-// back here and the locks are given up.
+// Applies the operation to one item through a private copy. Only the guarded copies touch the
+// target, so that a fault comes back here and the locks are given up.
 template <typename Memory>
 [[nodiscard]] bool apply_to_copy(const Request& request, const Memory& memory,
                                  uint64_t offset) noexcept {

@@ -86,8 +86,8 @@ void report_reply(MemoryDescriptor& descriptor, const Request& request,
   descriptor.event_queue->queue.post(whole_event(PTL_EVENT_ACK, request));
 }
 
-// Both full events of a put that was delivered in whole before it was reported as sent. False, and
-// nothing was done: the descriptor reports otherwise.
+// Posts both full events of a put that was delivered in whole before it was reported as sent.
+// False, and nothing was done: the descriptor reports otherwise.
 [[nodiscard, gnu::always_inline]] inline bool report_put_and_ack(MemoryDescriptor& descriptor,
                                                                  const Request& request) noexcept {
   if ((descriptor.options & (PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_ACK)) != 0 ||

@@ -23,7 +23,7 @@ struct UnexpectedHeader;
 struct QueuedSend {
   enum class Kind : uint8_t {
     request,        // Operation: its first message
-    request_data,   // Operation: data messages that the target asked for
+    request_data,   // Operation: data messages that the target requested
     transfer_data,  // Transfer: data messages to the initiator of a get
     answer,         // Answer: an acknowledgement or a small reply
     mark,           // no message: shows that requests are held, see SendQueues
@@ -48,7 +48,7 @@ struct alignas(64) Operation : QueuedSend, Request {
   std::atomic<uint8_t> generation{0};
   bool send_due = false;    // PTL_EVENT_SEND has not been reported
   bool answer_due = false;  // an acknowledgement or reply is to be reported
-  bool direct = false;      // the target fetches the payload, or asks for it in data messages
+  bool direct = false;      // the target fetches the payload, or requests it in data messages
   bool copied = false;      // the payload waits in a VolatileCopy
   bool streaming = false;   // data messages are being sent
   NetworkInterface* interface = nullptr;

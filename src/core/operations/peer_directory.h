@@ -29,7 +29,8 @@ class PeerDirectory {
   // the directory.
   [[nodiscard]] bool open(Transports transports, std::span<const OpenedTransports::Unused> unused,
                           PollFlag& in_process_sends) noexcept;
-  // Set-up path: of the own poller, which does not look after peers before there are any.
+  // Set-up path. `doorbell` is that of the own poller, which does not check peers before there are
+  // any.
   void set_doorbell(Doorbell& doorbell) noexcept { doorbell_ = &doorbell; }
 
   // The peer with that address, connecting to it if this is the first use or it failed earlier.
@@ -66,8 +67,8 @@ class PeerDirectory {
   [[nodiscard]] bool has_others() const noexcept LINTEL_REQUIRES(polling);
   // An operation waits for a peer.
   [[nodiscard]] bool awaits_any() const noexcept LINTEL_REQUIRES(polling);
-  // Asks each transport about those of its peers that an operation waits for.
-  // Calls check(Transport&, Link* const*, count).
+  // Has each transport check those of its peers that an operation waits for. Calls
+  // check(Transport&, Link* const*, count).
   template <typename Check>
   void check_awaited(Check&& check) noexcept LINTEL_REQUIRES(polling) {
     constexpr unsigned checked_at_once = 64;

@@ -84,7 +84,7 @@ void fail_peer(PhysicalInterface& physical, Peer& peer, const Link::Failure& fai
   transfers.for_each([&](Transfer& transfer) {
     polling.assert_held();
     if (transfer.peer.load(std::memory_order_relaxed) != &peer) return;
-    // One that is to be advanced fails by itself, or has ended and only reports.
+    // An active transfer fails by itself, or has ended and only posts its events.
     if (transfers.is_active(transfer))
       transfer.stays = false;  // nobody says any more when its memory is released
     else

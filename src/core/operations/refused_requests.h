@@ -1,5 +1,5 @@
 // Requests that their target dropped or refused (spec 2.5, 3.13.3, 4.2.2): counted by reason, and
-// told in the log at both ends with PTL_LOG_LEVEL=debug. Fault path.
+// logged at both ends with PTL_LOG_LEVEL=debug. Fault path.
 #pragma once
 
 #include <cstdint>

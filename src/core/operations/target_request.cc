@@ -121,8 +121,8 @@ unsigned required_options(MessageKind kind) noexcept {
   }
 }
 
-// The message goes no further. PTL_OC_ACK_REQ asks only whether the target dealt with it: being
-// dropped or refused counts as that (spec 3.15.1), a disabled portal does not.
+// The message goes no further. PTL_OC_ACK_REQ requests only a report that the target dealt with it:
+// being dropped or refused counts as that (spec 3.15.1), a disabled portal does not.
 [[gnu::cold]] void refuse(const Arrival& arrival, Refusal reason, ptl_ni_fail_t fail) noexcept
     LINTEL_REQUIRES(polling) {
   const bool only_completion = arrival.header.requested_ack() == PTL_OC_ACK_REQ;

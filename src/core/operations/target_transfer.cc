@@ -255,7 +255,7 @@ void start_transfer(Arrival& arrival, Transfer& transfer) noexcept {
   physical.answers().flush_acknowledgements(peer);
 }
 
-// One remote read for all: the cost of a call is that of copying several KiB.
+// Fetches all by one remote read: a call costs as much as copying several KiB.
 void fetch_batch(PhysicalInterface& physical) noexcept {
   const TransferBatch batch = std::exchange(physical.transfers().batch(), TransferBatch{});
   if (batch.count == 0) return;

@@ -84,7 +84,7 @@ class PassingPolls {
   void check_peers() noexcept { checks_peers_ = true; }
   [[nodiscard]] bool checks_peers() const noexcept { return checks_peers_; }
 
-  // One round if nobody else polls. True: messages came, so it is worth looking again.
+  // Runs one round if no other thread polls. True: messages came, so it is worth looking again.
   bool poll() noexcept { return !policy_.spares_poll() && poll_now(); }
   // The same for a caller that looks at all it waits for in one call: no look is spared.
   bool poll_now() noexcept {

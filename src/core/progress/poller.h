@@ -53,7 +53,7 @@ class Poller {
     action();
   }
 
-  // One round over the transports and the work. Returns how much was done.
+  // Runs one round over the transports and the work. Returns how much was done.
   unsigned poll_once() noexcept LINTEL_REQUIRES(polling);
   // Any thread: polls a little if no thread does; otherwise makes sure that one will.
   void kick() noexcept;
