@@ -82,7 +82,7 @@ void Inbox::release(MessageBlock& block, const ptl_event_t& event) {
 }
 
 void Inbox::enable_again() {
-  // Without a block the next message would only disable the entry again.
+  // If there is no block, the next message would only disable the entry again.
   if (appended_.load(std::memory_order_relaxed) <= 0) return;
   if (!is_disabled_.exchange(false, std::memory_order_relaxed)) return;
   check(PtlPTEnable(network().interface(), number_of(index_)), "PtlPTEnable");

@@ -20,7 +20,7 @@ namespace lintel::gasnet {
 
 /** Two cache lines. In shared memory that is initially zero. */
 struct alignas(64) NearSlot {
-  /* In lap n (from 0): 2n if the slot is free, 2n + 1 if it has a message. */
+  /* State in lap n (from 0): 2n if the slot is free, 2n + 1 if it has a message. */
   std::atomic<uint64_t> turn;
   PutFields fields;
   gex_Rank_t source;

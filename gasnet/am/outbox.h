@@ -29,7 +29,7 @@ class Outbox {
    * @return how much was done. */
   unsigned int progress();
 
-  /** How many times a target has refused a message. */
+  /** @return how many times a target has refused a message. */
   uint64_t refusals() const { return refusals_.load(std::memory_order_relaxed); }
 
  private:

@@ -37,7 +37,7 @@ struct CollectiveRequest {
   gex_Rank_t root = 0;
   void* destination = nullptr;
   const void* source = nullptr;
-  Reduction reduction; /* in a broadcast the items are bytes */
+  Reduction reduction; /* the items of a broadcast are bytes */
 };
 
 /** The parts of a vector that have arrived. */
@@ -57,10 +57,11 @@ class TeamTrees {
   /** @param event  signalled when the part of this process is done. */
   void start(gasneti_team& team, const CollectiveRequest& request, gasneti_event& event);
   /** To be called by the handler of a message of a member.
-   * @param level  of the child in the tree that sent it, or kFromParent. */
+   * @param level  level of the child in the tree that sent it, or kFromParent. */
   void arrived(uint32_t call, uint32_t segment, uint32_t level, size_t offset, const void* part,
                size_t length);
-  /** Makes all progress that is possible now. Never waits. @return how much was done. */
+  /** Makes all progress that is possible now. Never waits.
+   * @return the number of segments that have ended. */
   unsigned int advance();
   /** Whether this process takes part in a call or a meeting that is not over. */
   bool has_calls();
@@ -77,7 +78,7 @@ class TeamTrees {
   struct Whole {
     gasneti_event* event; /* NULL: a meeting */
     uint32_t window;
-    uint32_t meetings; /* that must be over before it makes progress */
+    uint32_t meetings; /* number of meetings that must be over before it makes progress */
     uint32_t segments_left;
   };
   struct Sending {
@@ -111,7 +112,7 @@ class TeamTrees {
   Mutex mutex_;
   std::map<Key, Segment> segments_;
   uint32_t next_call_ = 0;
-  uint32_t window_ = 0; /* of the newest call */
+  uint32_t window_ = 0; /* window of the newest call */
   size_t window_bytes_ = 0;
   uint32_t meetings_over_ = 0; /* the meetings of the windows up to this number */
 };

@@ -19,17 +19,17 @@
 namespace lintel::gasnet {
 
 constexpr unsigned int kSlots = 16;
-constexpr size_t kSmallBytes = 256; /* of a vector that slots have room for */
+constexpr size_t kSmallBytes = 256; /* maximum length of a vector in a slot */
 
-/** In shared memory that is initially zero. The contributions follow the slot. */
+/** A slot in shared memory that is initially zero. The contributions follow the slot. */
 struct NodeSlot {
-  alignas(64) std::atomic<uint32_t> arrived;  /* members, in this use */
+  alignas(64) std::atomic<uint32_t> arrived;  /* members that have arrived, in this use */
   alignas(64) std::atomic<uint32_t> released; /* the last use whose result is there */
   alignas(64) char result[kSmallBytes];
 };
 static_assert(sizeof(NodeSlot) == 2 * 64 + kSmallBytes);
 
-/** What a member contributes to the call of a slot. */
+/** Contribution of a member to the call of a slot. */
 struct alignas(64) NodeContribution {
   std::atomic<uint32_t> use; /* the last use whose contribution is there, if all read it */
   alignas(16) char bytes[kSmallBytes];

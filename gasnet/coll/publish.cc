@@ -20,7 +20,7 @@ namespace {
 struct Published {
   uint64_t address;
   uint64_t bytes; /* 0: no segment, the record is padding */
-  uint32_t rank;  /* of the job */
+  uint32_t rank;  /* rank in the job */
   uint32_t endpoint;
 };
 static_assert(sizeof(Published) == 24);

@@ -67,9 +67,9 @@ std::unique_ptr<TeamCollectives> make(gasneti_team& team, const TeamPlaces& plac
   return collectives->prepare() ? std::move(collectives) : nullptr;
 }
 
-/** What a member contributes. Crosses the wire. */
+/** Contribution of a member. Crosses the wire. */
 struct Offer {
-  uint32_t offset; /* of the memory that a leader has taken */
+  uint32_t offset; /* offset of the memory that a leader has taken */
   uint32_t can_use_network;
 };
 static_assert(sizeof(Offer) == 8);

@@ -14,7 +14,7 @@ namespace lintel::gasnet {
 namespace {
 
 constexpr uint32_t kHalf = kSlots / 2;
-/* So many calls in a row never wait for each other. */
+/* Number of calls in a row that never wait for each other. */
 constexpr uint32_t kOverlap = 4;
 constexpr unsigned int kLooksBeforePoll = 32;
 /* Maximum of members of a node that read the contributions of all others. The reads of a member
@@ -228,7 +228,7 @@ void TeamCollectives::start_call(Call& call) {
   }
 }
 
-/** By the leader: starts the chain, and the release of its neighbours after it. */
+/** Called by the leader: starts the chain, and the release of its neighbours after it. */
 void TeamCollectives::start_between_nodes(Call& call, const Schedule& schedule, Awaited own) {
   const CollectiveRequest& request = call.request;
   const unsigned int slot = slot_of(call);

@@ -58,10 +58,10 @@ class TeamCollectives {
     gasneti_event* event = nullptr; /* NULL: a barrier that the leaders have inserted */
     bool is_started = false;
     bool is_done = false;
-    /* What the call waits for. */
+    /* Conditions that the call waits for. */
     bool awaits_release = false;
-    bool awaits_contributions = false; /* of all members */
-    uint32_t shown = 0;                /* so many members have contributed */
+    bool awaits_contributions = false; /* contributions of all members */
+    uint32_t shown = 0;                /* number of members that have contributed */
     std::optional<Awaited> awaited;
     const char* result = nullptr; /* copied to the destination, unless NULL */
   };
@@ -108,7 +108,7 @@ void set_up_collectives(gasneti_team& team);
  * call of the team: a neighbour may not have seen the end of a call that is over here. */
 void end_collectives(gasneti_team& team);
 
-/** Set-up path. For the team of all processes, which meet afterwards.
+/** Set-up path. Called for the team of all processes, which meet afterwards.
  * @return whether this process is able to take part. */
 bool start_team_collectives();
 /** To be called with the result of all processes. */

@@ -17,13 +17,13 @@ struct gasneti_endpoint {
   gex_Flags_t flags = 0;
   gex_Segment_t segment = GEX_SEGMENT_INVALID;
   std::atomic<const void*> client_data{nullptr};
-  /* By index. An entry without a function is free. */
+  /* Handlers by index. An entry without a function is free. */
   gex_AM_Entry_t handlers[256] = {};
   std::mutex registration;
 
   /** Registers entries as specified for gex_EP_RegisterHandlers. */
   int register_handlers(gex_AM_Entry_t* table, size_t count);
-  /** For the library itself: sets an index below GEX_AM_INDEX_BASE. */
+  /** Sets the handler of an index below GEX_AM_INDEX_BASE, for the library itself. */
   void set_internal_handler(gex_AM_Index_t handler, gex_AM_Fn_t function, const char* name);
 };
 

@@ -87,7 +87,8 @@ ThreadState& this_thread() {
   return state;
 }
 
-// Its calls happen before whatever follows running_threads().
+// Calls of this thread happen before all that follows a call of running_threads() that does not
+// count it.
 void retire_this_thread() {
   if (!t_runs) return;
   t_runs = false;

@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint64_t kBase = 8;
 
-/** How many ranks, including this one, send their records through this one. */
+/** @return how many ranks, including this one, send their records through this one. */
 uint64_t ranks_below(gex_Rank_t rank, gex_Rank_t size) {
   uint64_t below = 1;
   while (below < size && rank % (below * kBase) == 0) below *= kBase;

@@ -30,8 +30,8 @@ struct gasneti_segment {
   gex_MK_t kind = GEX_MK_HOST;
   void* address = nullptr;
   uintptr_t bytes = 0;
-  bool is_owned = false;               /* by the library, not by the client */
-  lintel::gasnet::SharedMemory memory; /* if it is owned */
+  bool is_owned = false;               /* the library owns the memory, not the client */
+  lintel::gasnet::SharedMemory memory; /* used if it is owned */
   std::atomic<const void*> client_data{nullptr};
   std::vector<lintel::gasnet::Binding> bindings;
 };
@@ -43,7 +43,7 @@ namespace lintel::gasnet {
 class SegmentTable {
  public:
   struct Entry {
-    uintptr_t address = 0; /* in the owner; 0 without a segment */
+    uintptr_t address = 0; /* address in the owner; 0 without a segment */
     uintptr_t bytes = 0;
   };
 

@@ -33,7 +33,7 @@ constexpr unsigned int kPutArguments = 3;
 /** A message that has not been answered yet. */
 struct OpenMessage {
   gasneti_event* event = nullptr; /* NULL if this place is free */
-  std::vector<Run> near;          /* where the data of a get belong */
+  std::vector<Run> near;          /* destination of the data of a get */
 };
 
 /** Open messages by number. There are at most as many as credits. Places are used again. */
@@ -176,7 +176,7 @@ void on_completion(gex_Token_t token, void* payload, size_t bytes, gex_AM_Arg_t 
   thread.in_request = true;
 }
 
-/** How many pieces of a row fit, each with its bytes, and one more run. */
+/** @return how many pieces of a row fit, each with its bytes, and one more run. */
 size_t room_for(const Run& run, size_t used, size_t largest, size_t run_count) {
   if (run_count == kLargestRunList || used + sizeof(PackedRun) > largest) return 0;
   return (largest - used - sizeof(PackedRun)) / run.bytes;

@@ -30,12 +30,12 @@ class Acknowledger {
       timers_.set(connection, connection.pending.deadline_ns());
     if (connection.pending.bytes() >= at_once_bytes_) touched_.push(connection);
   }
-  // When this burst is done.
+  // Has this connection acknowledged at the end of this burst.
   void acknowledge_soon(Connection& connection) noexcept {
     connection.acknowledge_at_once = true;
     touched_.push(connection);
   }
-  // After a burst: many acknowledgements have gone with answers by now.
+  // Called after a burst: many acknowledgements have been sent with answers by now.
   void settle(uint64_t now_ns) noexcept {
     if (!touched_.is_empty()) acknowledge_touched(now_ns);
   }

@@ -27,19 +27,19 @@
 
 namespace lintel {
 
-// How long a peer has been silent, and whether it has to answer. Message path.
-
-// Other threads take the time, too: `since` may be a little later than the poller's `now`.
+// `since` may be a little later than the poller's `now`, because other threads read the clock, too.
 [[nodiscard]] inline uint64_t elapsed_ns(uint64_t since, uint64_t now) noexcept {
   return now > since ? now - since : 0;
 }
 
+// Records how long a peer has been silent, and whether it has to answer. Message path.
 class PeerSilence {
  public:
-  // It is reported that no socket is there. The peer may be about to start, or the report be
-  // forged: it counts after this time, and this many reports, without a frame of the peer.
+  // A hint is a report that the peer has no socket. The peer may be about to start, or the report
+  // may be forged. So hints count after this time, and this many of them, without a frame of the
+  // peer.
   static constexpr uint64_t believe_hints_ns = 1'000'000'000;
-  // For peers of this node the kernel itself reports it, which cannot be forged.
+  // The same time for peers of this node: the kernel itself reports, which cannot be forged.
   static constexpr uint64_t believe_own_node_ns = 10'000'000;
   static constexpr uint8_t believed_hints = 4;
 
@@ -48,7 +48,7 @@ class PeerSilence {
     awaited_since_ns_ = 0;
     hints_ = 0;
   }
-  // It has something to answer.
+  // The peer has to answer from now on.
   void await(uint64_t now_ns) noexcept {
     if (awaited_since_ns_ == 0) awaited_since_ns_ = now_ns;
   }
@@ -65,7 +65,7 @@ class PeerSilence {
   [[nodiscard]] uint64_t lasts_ns(uint64_t now_ns) const noexcept {
     return elapsed_ns(heard_ns_, now_ns);
   }
-  // For how long it has not given the answer that is awaited; 0: none is.
+  // Returns for how long an answer has been awaited; 0 if none is.
   [[nodiscard]] uint64_t awaited_ns(uint64_t now_ns) const noexcept {
     return awaited_since_ns_ != 0 ? elapsed_ns(awaited_since_ns_, now_ns) : 0;
   }
@@ -77,19 +77,19 @@ class PeerSilence {
 
  private:
   uint64_t heard_ns_ = 0;
-  uint64_t awaited_since_ns_ = 0;  // 0: it has nothing to answer
+  uint64_t awaited_since_ns_ = 0;  // 0 if no answer is awaited
   uint64_t asked_ns_ = 0;
   uint64_t hinted_since_ns_ = 0;
-  uint8_t hints_ = 0;  // since the last frame
+  uint8_t hints_ = 0;  // hints since the last frame, at most believed_hints
 };
 
-// What came from a peer and was not acknowledged yet. Message path.
+// Record of the frames of a peer that have arrived and were not acknowledged yet. Message path.
 class PendingAcknowledgement {
  public:
-  static constexpr uint64_t age_unit_ns = 4096;  // of FrameHeader::ack_delay
+  static constexpr uint64_t age_unit_ns = 4096;  // unit of FrameHeader::ack_delay
   static constexpr uint64_t longest_put_off_ns = 100'000'000;
 
-  // True: an acknowledgement has to go by deadline_ns(), and before there was none to go.
+  // True: an acknowledgement is due at deadline_ns(), and none was due before.
   [[nodiscard]] bool arrived(uint32_t bytes, uint64_t now_ns, uint64_t delay_ns) noexcept {
     newest_arrival_ns_ = now_ns;
     bytes_ += bytes;
@@ -97,13 +97,13 @@ class PendingAcknowledgement {
     deadline_ns_ = now_ns + delay_ns;
     return true;
   }
-  // One went, by itself or with a frame.
+  // An acknowledgement was sent, by itself or with a frame.
   void went() noexcept {
     bytes_ = 0;
     deadline_ns_ = UINT64_MAX;
   }
-  // The link was full. The longer that lasts, the more rarely it is tried again: each attempt may
-  // use up a counter of frames (frame_seal.h).
+  // Sets the time of the next attempt after the link was full. The longer the link is full, the
+  // longer the time between attempts: each may use up a counter of frames (frame_seal.h).
   void put_off(uint64_t now_ns, uint64_t least_ns) noexcept {
     const uint64_t gap_ns = now_ns > refused_ns_ ? now_ns - refused_ns_ : 0;
     refused_ns_ = now_ns;
@@ -111,14 +111,15 @@ class PendingAcknowledgement {
                                  ? least_ns
                                  : std::max(least_ns, std::min(2 * gap_ns, longest_put_off_ns)));
   }
-  // Until its deadline, unless something more arrived.
+  // Whether to wait until deadline_ns() with another attempt: nothing has arrived since the last
+  // one.
   [[nodiscard]] bool is_put_off(uint64_t now_ns) const noexcept {
     return now_ns < deadline_ns_ && deadline_ns_ != UINT64_MAX && refused_ns_ != 0 &&
            refused_ns_ >= newest_arrival_ns_;
   }
   [[nodiscard]] uint64_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] uint64_t deadline_ns() const noexcept { return deadline_ns_; }
-  // Of the newest arrival, as FrameHeader::ack_delay.
+  // Returns the age of the newest arrival, in the unit of FrameHeader::ack_delay.
   [[nodiscard]] uint8_t age(uint64_t now_ns) const noexcept {
     if (newest_arrival_ns_ == 0 || now_ns <= newest_arrival_ns_) return 0;
     return static_cast<uint8_t>(
@@ -129,7 +130,7 @@ class PendingAcknowledgement {
   uint64_t bytes_ = 0;
   uint64_t newest_arrival_ns_ = 0;
   uint64_t deadline_ns_ = UINT64_MAX;
-  uint64_t refused_ns_ = 0;  // when the link last was full
+  uint64_t refused_ns_ = 0;  // time at which the link was last full
 };
 
 enum class ConnectionState : uint8_t { idle, opening, established, failed };
@@ -137,9 +138,9 @@ enum class ConnectionState : uint8_t { idle, opening, established, failed };
 // Exists only while a connection is opening.
 struct Opening {
   uint8_t nonce[nonce_bytes];
-  uint64_t cookie = 0;  // of the target's challenge
+  uint64_t cookie = 0;  // cookie of the target's challenge
   bool challenged = false;
-  bool routed = false;       // the link knows where the peer is
+  bool routed = false;       // the link has found a route to the peer
   bool unreachable = false;  // the link reports that there is no way to it
   // A refusal without a proof: another process may have sent it. An acceptance that comes soon
   // overrides it.
@@ -164,45 +165,46 @@ struct DeferredAcknowledgement {
   uint64_t came_ns = 0;
 };
 
-// Of a frame that is sent in parts: how much of its body the link has taken.
+// Progress of a frame that is sent in parts: the link has taken its body up to `offset`.
 struct PartProgress {
   uint32_t sequence = 0;
   uint32_t offset = 0;
 };
 
-// For a list of connections.
+// Link of a list of connections.
 struct ConnectionHook {
   Connection* next = nullptr;
   bool linked = false;
 };
 
 struct Connection : Link {
-  std::atomic<uint32_t> next_free{0};  // for the arena
+  std::atomic<uint32_t> next_free{0};  // used by the arena
 
   SpinLock lock;
   std::atomic<ConnectionState> state{ConnectionState::idle};
   bool announced = false;            // poller: the sink was given this incarnation
   bool acknowledge_at_once = false;  // poller: after this burst
-  bool reported = false;             // its failure: no reference is left, its place may be taken
+  bool reported = false;  // the failure was reported to the sink: the object may be reused
   // An acknowledgement of a message waits for a message to travel with.
   bool held_back LINTEL_GUARDED_BY(lock) = false;
   // Payloads were referred to whose owner waits for their release.
   bool release_awaited LINTEL_GUARDED_BY(lock) = false;
-  uint32_t probe_of_peer = 0;    // the last one, for acknowledgements
-  uint32_t frame_bytes = 0;      // of the largest frame that both sides and the path take
-  uint32_t most_data_bytes = 0;  // of a message of kind data that was cut for the first path
+  uint32_t probe_of_peer = 0;    // number of the peer's last probe, for acknowledgements
+  uint32_t frame_bytes = 0;      // largest frame that both sides and the path take
+  uint32_t most_data_bytes = 0;  // longest message of kind data that was cut for the first path
 
   Route route;
   uint64_t number = 0;       // ours: in frames to us
   uint64_t peer_number = 0;  // the peer's, or that of its last connection: in frames to it
-  uint64_t incarnation = 0;  // of the peer; the poller's. 0: not connected yet
-  uint64_t cookie = 0;       // with which that was opened, if the peer called
-  uint32_t send_seed = 0;    // of checks
+  uint64_t incarnation = 0;  // poller: incarnation of the peer; 0: not connected yet
+  uint64_t cookie = 0;       // cookie with which the peer opened the connection, if it did
+  uint32_t send_seed = 0;    // seed of checks
   uint32_t receive_seed = 0;
 
-  // Null: frames are not sealed. Made before it is established, and released when it has failed.
+  // Null: frames are not sealed. Made before the connection is established, and released when it
+  // has failed.
   std::unique_ptr<SecureChannel> secure;
-  uint32_t seal_bytes = 0;  // of a tag behind each frame
+  uint32_t seal_bytes = 0;  // length of the tag behind each frame; 0: frames are not sealed
   bool encrypts = false;
   bool leaves_unchecked = false;  // frames with payloads in place carry frame_unchecked
 
@@ -213,7 +215,7 @@ struct Connection : Link {
   DeferredAcknowledgement deferred LINTEL_GUARDED_BY(lock);
   ReplyHabit habit LINTEL_GUARDED_BY(lock);
   PeerSilence silence LINTEL_GUARDED_BY(lock);
-  // When the link was full, or the peer has no room for parts.
+  // Time of the next attempt after the link was full, or after the peer had no room for parts.
   uint64_t retry_ns LINTEL_GUARDED_BY(lock) = UINT64_MAX;
   PartProgress part_sent LINTEL_GUARDED_BY(lock);
   FrameBuffer* parts = nullptr;  // poller: a frame whose parts are arriving, see FrameParts
@@ -234,7 +236,7 @@ struct Connection : Link {
     state.store(next, std::memory_order_release);
   }
   [[nodiscard]] bool is_established() const noexcept { return is(ConnectionState::established); }
-  // The length of frames that the path takes.
+  // Sets the length of frames that the path takes.
   void set_frame_bytes(uint32_t bytes) noexcept LINTEL_REQUIRES(lock) {
     frame_bytes = bytes;
     max_data_bytes.store((bytes - message_frame_overhead) & ~7u, std::memory_order_relaxed);
@@ -266,7 +268,7 @@ class ConnectionStack {
     connection.*hook = {top_, true};
     top_ = &connection;
   }
-  // It must not be empty.
+  // Removes the top. The list must not be empty.
   [[nodiscard]] Connection& pop() noexcept {
     LINTEL_ASSERT(top_ != nullptr && (top_->*hook).linked);
     Connection& connection = *top_;

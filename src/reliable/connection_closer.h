@@ -30,7 +30,7 @@ class ConnectionCloser {
   void fail(Connection& connection, const char* why) noexcept LINTEL_REQUIRES(polling) {
     end(connection, {Link::Failure::Kind::gone, why}, nullptr);
   }
-  // It answered, but does not connect.
+  // Ends a connection whose peer answered, but does not connect.
   void refused(Connection& connection, const char* why) noexcept LINTEL_REQUIRES(polling) {
     end(connection, {Link::Failure::Kind::refused, why}, nullptr);
   }

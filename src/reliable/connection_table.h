@@ -43,7 +43,7 @@ class ConnectionTable {
   // The connection that once had that number, or still has it: compare.
   [[nodiscard]] Connection* by_number(uint64_t number) const noexcept;
 
-  // For debuggers: takes no lock.
+  // Visits all connections without a lock, for debuggers.
   template <typename Visit>
   void for_each_unlocked(const Visit& visit) const noexcept {
     for (uint32_t i = 0; i < arena_.high_water(); ++i) visit(arena_.at(i));
@@ -66,7 +66,7 @@ class ConnectionTable {
   mutable Mutex mutex_;  // before the locks of connections
   std::unordered_map<uint64_t, Connection*> connections_ LINTEL_GUARDED_BY(mutex_);
   std::unordered_map<uint32_t, uint32_t> of_node_
-      LINTEL_GUARDED_BY(mutex_);  // how many of them have not ended
+      LINTEL_GUARDED_BY(mutex_);  // number of connections that have not ended, by nid
   Arena<Connection> arena_;
   ConnectionStack<&Connection::ended> ended_ LINTEL_GUARDED_BY(mutex_);  // some are connected again
   uint32_t searched_ = 0;

@@ -1,6 +1,6 @@
-// Which connections have timers, and when the next one is due. They are on a list of the poller.
-// Another thread that sets a timer passes the connection through a lock-free stack, and wakes the
-// poller if it would sleep too long. Message path.
+// The connections that have timers, and the time at which the next one is due. They are on a list
+// of the poller. Another thread that sets a timer passes the connection through a lock-free stack,
+// and wakes the poller if it would sleep too long. Message path.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace lintel {
 
-// Notifies the poller, which may not be asking the link or be asleep, of work. Any thread.
+// Notifies the poller of work: it may be asleep, or may not poll the link. Any thread.
 class PollerWakeup {
  public:
   // Set-up path.
@@ -23,10 +23,10 @@ class PollerWakeup {
       disturbed_.store(true, std::memory_order_release);
     if (doorbell_ != nullptr) doorbell_->ring_if_sleeping();
   }
-  // The poller. A call of wake() from here on is noticed.
+  // The poller. A later call of wake() is noticed.
   void reset() noexcept { disturbed_.store(false, std::memory_order_seq_cst); }
   [[nodiscard]] bool is_set() const noexcept { return disturbed_.load(std::memory_order_seq_cst); }
-  // For DescriptorWatch, which rings the doorbell itself.
+  // The flag for DescriptorWatch, which rings the doorbell itself.
   [[nodiscard]] std::atomic<bool>& flag() noexcept { return disturbed_; }
 
  private:
@@ -40,10 +40,10 @@ class ConnectionTimers {
 
   explicit ConnectionTimers(PollerWakeup& wakeup) noexcept : wakeup_(wakeup) {}
 
-  // Any thread. run() looks at it at that time at the latest.
+  // Any thread. run() calls look() for the connection at that time at the latest.
   void set(Connection& connection, uint64_t at_ns) noexcept LINTEL_REQUIRES(connection.lock) {
     if (!connection.with_timer.linked) add(connection);
-    // The poller may have stopped asking the link, or fallen asleep, before this one was set.
+    // The poller may have stopped polling the link, or be asleep, since before this timer was set.
     if (at_ns < earliest_ns_.load(std::memory_order_relaxed) && lower(at_ns)) wakeup_.wake();
   }
 
@@ -64,7 +64,7 @@ class ConnectionTimers {
   // `never`: it has called done(), and is left out until set() is called again.
   template <typename Look>
   void run(const Look& look) noexcept {
-    // A thread that sets a timer from here on lowers this again.
+    // A thread that sets a timer from now on lowers this again.
     earliest_ns_.exchange(never, std::memory_order_seq_cst);
     adopt_new();
     uint64_t earliest = never;
@@ -80,7 +80,7 @@ class ConnectionTimers {
     }
     lower(earliest);
   }
-  // Within `look`.
+  // Called by `look` before it returns `never`.
   static void done(Connection& connection) noexcept LINTEL_REQUIRES(connection.lock) {
     connection.with_timer.linked = false;
   }
@@ -96,7 +96,7 @@ class ConnectionTimers {
   void adopt_new() noexcept;
 
   PollerWakeup& wakeup_;
-  std::atomic<uint64_t> earliest_ns_{never};  // nothing is due before
+  std::atomic<uint64_t> earliest_ns_{never};  // no timer is due earlier
   std::atomic<Connection*> new_{nullptr};
   alignas(64) Connection* active_ = nullptr;
 };

@@ -11,11 +11,11 @@ namespace lintel {
 
 class CookieMaker {
  public:
-  // A random key.
+  // Makes a random key.
   CookieMaker() noexcept;
 
-  // For the handshake of `body` from that address. Valid for 10 to 20 seconds and for one
-  // connection: `predecessor` is the caller's number of its last one, or 0.
+  // Makes the cookie for the handshake of `body` from that address. It is valid for 10 to 20
+  // seconds and for one connection: `predecessor` is the caller's number of its last one, or 0.
   [[nodiscard]] uint64_t make(const LinkAddress& from, const HandshakeBody& body,
                               uint64_t predecessor, uint64_t now_ns) const noexcept;
   [[nodiscard]] bool is_good(uint64_t cookie, const LinkAddress& from, const HandshakeBody& body,

@@ -11,7 +11,7 @@ namespace lintel {
 namespace {
 constexpr uint64_t share_of_peer_timeout = 4;
 
-// Where the message behind that one begins, from its header on.
+// Returns the distance from the header of a message to the header of the next one.
 uint32_t stride(const MessageHeader& header) noexcept {
   return bundle_aligned(static_cast<uint32_t>(sizeof header + header.link_word));
 }
@@ -136,7 +136,7 @@ inline DataReceiver::Handled DataReceiver::take_next(Connection& connection,
                                                      const InboundFrame& frame,
                                                      const FrameHeader& header,
                                                      uint64_t now_ns) noexcept {
-  // Nothing may be handed up while the lock is held.
+  // Messages must not be delivered while the lock is held.
   batch_.make_room(connection, most_bundled);
   const LockGuard guard(connection.lock);
   if (!received_.take_or_defer(connection, header, now_ns)) return Handled::malformed;
@@ -160,13 +160,13 @@ void DataReceiver::take_rare(Connection& connection, const InboundFrame& frame,
       return;
     case ReceiveWindow::Place::duplicate:
       context_.counters.duplicates.increment();
-      acknowledger_.acknowledge_soon(connection);  // the sender does not know that it came
+      acknowledger_.acknowledge_soon(connection);  // the acknowledgement may have been lost
       return;
     case ReceiveWindow::Place::beyond:
       context_.counters.dropped_for_room.increment();
       return;
   }
-  // It may have come early and found no room.
+  // The frame may have come early, and its message may have found no room.
   if (take_kept(connection, now_ns)) return;
   const Taken taken = assembler_.take(connection, header.flags, frame.data + sizeof header,
                                       frame.length - sizeof header, nullptr, now_ns);
@@ -218,8 +218,8 @@ void DataReceiver::go_on_after(Connection& connection, Taken taken, FrameBuffer*
     return;
   }
   context_.counters.dropped_for_room.increment();
-  if (early == nullptr) return;  // it will be sent again
-  // It was acknowledged when it came early: only the timer tries again.
+  if (early == nullptr) return;  // the sender repeats the frame
+  // The frame was acknowledged when it came early: only the timer tries again.
   const LockGuard guard(connection.lock);
   connection.receive.keep(early);
   timers_.set(connection, now_ns + room_retry_ns);
@@ -233,8 +233,8 @@ uint64_t DataReceiver::room_for_early(const Connection& connection) const noexce
   return most_bytes - std::min(most_bytes, connection.receive.early_bytes());
 }
 
-// A frame that is ahead of missing ones. Parts of long messages name their place and are handed up
-// at once; only their number is kept.
+// Keeps a frame that is ahead of missing ones. Parts of long messages contain their place and are
+// delivered at once; only their sequence number is kept.
 void DataReceiver::keep(Connection& connection, const InboundFrame& frame,
                         const FrameHeader& header, uint64_t now_ns) noexcept {
   context_.counters.early.increment();
@@ -259,14 +259,14 @@ void DataReceiver::keep(Connection& connection, const InboundFrame& frame,
   timers_.set(connection, now_ns + context_.settings.longest_silence_ns());
 }
 
-// A frame that is whole is taken like one that came early.
+// Takes a part of a frame. A frame of which all parts have come is taken like one that came early.
 void DataReceiver::take_part(Connection& connection, const InboundFrame& frame,
                              const FrameHeader& header, uint64_t now_ns) noexcept {
   if ((header.flags & frame_wants_ack) != 0) acknowledger_.acknowledge_soon(connection);
-  uint64_t room = UINT64_MAX;  // with the next frame, early ones go
+  uint64_t room = UINT64_MAX;  // unlimited for the next frame: after it early ones are released
   switch (connection.receive.place_of(header.sequence)) {
     case ReceiveWindow::Place::next:
-      // It may have come as a whole and found no room.
+      // The frame may have come as a whole, and its message may have found no room.
       if (take_kept(connection, now_ns)) return;
       break;
     case ReceiveWindow::Place::early:

@@ -73,7 +73,7 @@ class DataReceiver {
   // A part of one; what it acknowledges was taken.
   void take_part(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
                  uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
-  // Whether parts of a frame are missing. Forgets those of a frame that came as a whole after all.
+  // Whether parts of a frame are missing. Drops parts of a frame that came as a whole after all.
   [[nodiscard]] bool awaits_parts(Connection& connection) noexcept {
     if (connection.parts == nullptr) return false;
     if (sequence_distance(connection.parts->sequence, connection.receive.expected()) < 0)
@@ -81,9 +81,9 @@ class DataReceiver {
     return connection.parts != nullptr;
   }
 
-  // When to try again, after an expected frame found no room for its message and was kept:
+  // Time until the next attempt after an expected frame found no room for its message and was kept.
   static constexpr uint64_t room_retry_ns = 1'000'000;
-  // The expected frame, if it is kept. False: it is not.
+  // Takes the expected frame if it is kept. False: it is not.
   bool take_kept(Connection& connection, uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
 
  private:

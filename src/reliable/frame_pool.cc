@@ -15,7 +15,8 @@ namespace {
 
 constexpr uint32_t small_frame = 256;
 constexpr uint32_t medium_frame = 2048;
-constexpr unsigned share_of_memory[FramePool::size_classes] = {8, 4, 2};  // one nth
+// Divisors: each class has 1/n of the memory.
+constexpr unsigned share_of_memory[FramePool::size_classes] = {8, 4, 2};
 
 constexpr uint64_t footprint(uint32_t capacity) noexcept {
   return (sizeof(FrameBuffer) + capacity + 63) & ~uint64_t{63};

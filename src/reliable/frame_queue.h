@@ -12,7 +12,7 @@ namespace lintel {
 
 class FrameQueue {
  public:
-  // From one frame to another, which does not belong to it.
+  // Frames from one up to another, which does not belong to the range.
   class Range {
    public:
     class Iterator {

@@ -17,18 +17,18 @@ namespace {
 
 constexpr uint64_t first_attempt_gap_ns = 2'000'000;
 constexpr unsigned most_doublings = 6;
-// So long a good answer is waited for after a refusal that proves nothing: this share of the time
-// after which a peer counts as dead.
+// Time of waiting for a good answer after a refusal without proof, as a share of the time after
+// which a peer counts as dead.
 constexpr uint64_t share_for_refusals = 16;
 
-// Of the peer: why it is refused, or why it refuses.
+// Returns a clause about the peer: why it is refused, or why it refuses.
 const char* text_of(RefuseCause cause) noexcept {
   static constexpr const char* texts[] = {
       "it refused the connection",
       "it speaks another version of the protocol; use the same library everywhere",
       "its job key (PTL_JOB_KEY) is another one, or only one side has one",
       "it belongs to another user", "there are too many connections",
-      // In parentheses: Clang takes two literals in a list for a forgotten comma.
+      // The parentheses prevent a warning of Clang about a missing comma between two literals.
       ("there is no job key, and it is no process of this user on this node, or one of both cannot "
        "use /dev/shm: set PTL_JOB_KEY to the same secret in all processes, or PTL_UDP_OPEN=1 to "
        "admit everybody"),
@@ -41,13 +41,14 @@ const char* text_of(RefuseCause cause) noexcept {
   return texts[index < std::size(texts) ? index : 0];
 }
 
-// What the run-time library tells from a process that has not started yet.
+// Records a refusal, so that the run-time library can distinguish it from a process that has not
+// started yet.
 void note_lasting(ProcessId peer, RefuseCause cause) noexcept {
   if (cause != RefuseCause::none && cause != RefuseCause::no_room)
     note_refusal(peer.nid, peer.pid, text_of(cause));
 }
 
-// One that is lost here is repeated like one that is lost on the way.
+// Sends a frame. A frame that the link does not take is repeated like one that is lost on the way.
 void send_frame(PacketLink& link, FrameHeader header, const void* body, size_t bytes,
                 const LinkAddress& to) noexcept {
   header.version = frame_version;
@@ -70,7 +71,7 @@ bool read_frame(const InboundFrame& frame, Body& body, ReliableCounters& counter
   return true;
 }
 
-// What the sender states about itself. A slot takes the longest frame.
+// Whether the statements of the sender about itself are possible. A slot takes the longest frame.
 bool is_plausible(const HandshakeBody& body) noexcept {
   return body.number != 0 && body.incarnation != 0 && body.mtu >= PacketLink::least_mtu &&
          (body.slot_bytes == 0 ||
@@ -91,7 +92,8 @@ bool Handshake::needs_no_check(ProcessId peer) const noexcept {
          !seals();
 }
 
-// Which frames get here: hardly longer ones than go from here to the peer.
+// Returns the length of the longest frame from the peer: the path may be as narrow as the route to
+// the peer.
 uint32_t Handshake::taken_bytes(const Connection& connection) const noexcept {
   return std::min(connection.route.mtu, context_.link.mtu());
 }
@@ -203,7 +205,8 @@ void Handshake::take(const InboundFrame& frame, const FrameHeader& header,
   }
 }
 
-// Of another version of the protocol nothing is read but what all have in common: see frame.h.
+// Takes a frame of another version of the protocol. Only the fields that all versions have in
+// common are read: see frame.h.
 void Handshake::take_of_other_version(const InboundFrame& frame, const FrameHeader& header,
                                       uint64_t now_ns) noexcept {
   context_.counters.malformed.increment();
@@ -231,8 +234,9 @@ void Handshake::take_of_other_version(const InboundFrame& frame, const FrameHead
   send_frame(context_.link, answer, nullptr, 0, *frame.from);
 }
 
-// Where frames are sealed, a refusal without proof does not end the attempt at once. So an attacker
-// who can send frames, but not stop those of others, cannot prevent a connection.
+// Takes a refusal. Where frames are sealed, a refusal without proof does not end the attempt at
+// once. So an attacker who can send frames, but cannot stop those of others, cannot prevent a
+// connection.
 void Handshake::take_refusal(Connection& connection, RefuseCause cause, uint64_t now_ns) noexcept {
   if (!seals()) {
     note_lasting(connection.peer, cause);
@@ -268,11 +272,11 @@ void Handshake::take_challenge(Connection& connection, const HandshakeBody& body
   attempt(connection, now_ns);
 }
 
-// Why the connection has to fail.
+// Returns why the connection has to fail.
 RefuseCause Handshake::take_accept(Connection& connection, const HandshakeBody& body,
                                    uint64_t now_ns) noexcept {
-  // What takes so long that senders would wait for the lock is done before it is taken. While it
-  // opens, only this thread changes the connection.
+  // The long computations come before the lock is taken, so that senders do not wait for it. While
+  // the connection opens, only this thread changes it.
   if (!connection.opening->challenged) return RefuseCause::none;
   if (!is_plausible(body) || body.message_version != message_version) {
     context_.counters.malformed.increment();
@@ -299,8 +303,8 @@ RefuseCause Handshake::take_accept(Connection& connection, const HandshakeBody& 
   return RefuseCause::none;
 }
 
-// From the bodies of `connect` and `accept`, of which one is that of this process. nullptr: no
-// memory, or a share that is none.
+// Makes the channel from the bodies of `connect` and `accept`, of which one is that of this
+// process. nullptr: no memory, or an invalid share.
 std::unique_ptr<SecureChannel> Handshake::make_channel(SessionKeys& keys,
                                                        const HandshakeBody& opener,
                                                        const HandshakeBody& called,
@@ -343,12 +347,12 @@ RefuseCause Handshake::judge(const HandshakeBody& body, bool proven) const noexc
   const bool has_key = proof_.admission() == Admission::job_key;
   const bool is_of_user = body.uid == context_.settings.uid;
   if (has_key || body.admission == Admission::job_key) {
-    // Who changes the demand on the way also makes the proof wrong.
+    // If an attacker changes `admission` on the way, the proof is wrong, too.
     if (body.admission == proof_.admission() && body.security != context_.settings.security)
       return RefuseCause::security;
     if (body.admission != proof_.admission() || !proven) return RefuseCause::job;
   } else if (is_of_user && (body.admission != proof_.admission() || !proven)) {
-    // What protects frames also decides how the secret of a node is proven.
+    // The proof of a node's secret depends on `security`, which may be the cause of the failure.
     return body.security == context_.settings.security ? RefuseCause::closed
                                                        : RefuseCause::security;
   }
@@ -385,10 +389,10 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
       !cookies_.is_good(body.cookie, *frame.from, body, last_number_of(peer), now_ns)) {
     if (again && known->cookie == body.cookie) return send_accept(*known, body);  // ours was lost
     context_.counters.strangers.increment();
-    // If it is too old, or another connection came after, the caller goes on with a new one.
+    // The cookie may be too old, or of an earlier connection: the caller continues with a new one.
     return take_hello(frame, body, now_ns);
   }
-  // From here on the sender is known to get what is sent to its address.
+  // The cookie has shown that the sender receives frames at its address.
   const RefuseCause cause =
       judge(body, proof_.check(ProofRole::connect, body, body.nonce, body.number));
   if (cause != RefuseCause::none) return refuse(frame, body, cause, now_ns);
@@ -405,7 +409,8 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
   if (again) return send_accept(*known, body);
   Connection* const connection = place_for(peer, now_ns);
   if (connection == nullptr) return refuse(frame, body, RefuseCause::no_room, now_ns);
-  // As in take_accept(): a thread that sends may start to open it, but its number stays.
+  // No lock is taken yet, as in take_accept(). A thread that sends may start to open the
+  // connection, but its number stays.
   std::unique_ptr<SecureChannel> secure;
   if (seals()) {
     SessionKeys keys;
@@ -514,7 +519,7 @@ void Handshake::send_reset(const InboundFrame& frame, const FrameHeader& header,
   send_frame(context_.link, answer, &body, sizeof body, *frame.from);
 }
 
-// The peer does not know the connection any more: another process has its address now.
+// The connection no longer exists at the peer: another process has its address now.
 void Handshake::take_reset(const InboundFrame& frame) noexcept {
   ResetBody body;
   if (!read_frame(frame, body, context_.counters)) return;

@@ -45,8 +45,8 @@ class Handshake {
   void take_reset(const InboundFrame& frame) noexcept LINTEL_REQUIRES(polling);
   void take_of_other_version(const InboundFrame& frame, const FrameHeader& header,
                              uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
-  // Tells a peer of an earlier process with this address that it is gone. Not longer than what it
-  // answers.
+  // Reports to a peer of an earlier process with this address that it is gone. The frame is not
+  // longer than the one that it answers.
   void send_reset(const InboundFrame& frame, const FrameHeader& header, uint64_t now_ns) noexcept;
 
  private:
@@ -90,7 +90,7 @@ class Handshake {
   AnswerLimit limit_;
   CookieMaker cookies_;
   SaidRecently said_versions_;
-  SaidRecently said_refusals_;  // by cause and node
+  SaidRecently said_refusals_;  // refusals in the log, by cause and node
   JobProof proof_;
 };
 

@@ -21,7 +21,7 @@ class JobProof {
   // without any are accepted.
   [[nodiscard]] bool open(const ReliableSettings& settings, std::string& reason);
   [[nodiscard]] Admission admission() const noexcept { return admission_; }
-  // nullptr: it is not needed.
+  // Returns nullptr if no module is needed.
   [[nodiscard]] const CryptoModule* crypto() const noexcept { return crypto_; }
   // Short keys are stretched, see job_proof.cc.
   [[nodiscard]] std::span<const uint8_t> secret() const noexcept {

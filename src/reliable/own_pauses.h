@@ -1,6 +1,6 @@
-// Whether this process itself was stopped, or did not poll for long: a signal, a batch system, a
-// debugger, a paused virtual machine, a computation. Nobody looked at the peers meanwhile, so that
-// time is no silence of theirs. The poller. It has no clock.
+// Handles pauses in which this process itself was stopped, or did not poll: a signal, a batch
+// system, a debugger, a paused virtual machine, a computation. No frame was read meanwhile, so that
+// time does not count as silence of the peers. The poller. It has no clock.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@ namespace lintel {
 
 class OwnPauses {
  public:
-  // Of the time for which peers have not answered, this is left out.
+  // The part of the time without an answer that does not count.
   struct Excuse {
     uint64_t left_out_ns;
-    bool full_time;  // all of it: they get the full time again
+    bool full_time;  // no time until now counts: peers get the full time again
 
-    // When it began to count, for what began at `since_ns`.
+    // Returns the time from which on the silence counts that began at `since_ns`.
     [[nodiscard]] uint64_t moved(uint64_t since_ns, uint64_t now_ns) const noexcept {
       return full_time ? now_ns : std::min(since_ns + left_out_ns, now_ns);
     }
@@ -27,10 +27,10 @@ class OwnPauses {
       : timeout_ns_(peer_timeout_ns),
         counted_ns_(std::max<uint64_t>(peer_timeout_ns / 16, 100'000'000)) {}
 
-  // What had to be done was done so much later.
+  // Whether an action that is late by this time shows a pause.
   [[nodiscard]] bool is_pause(uint64_t late_ns) const noexcept { return late_ns > counted_ns_; }
-  // A part of each pause counts, and the full time is given again only when this process was
-  // attentive for as long in between. So a process that hardly ever polls still finds out that a
+  // Ends a pause. A part of each pause counts. The full time is given again only if this process
+  // was without pauses for as long in between. So a process that rarely polls still finds that a
   // peer is dead.
   [[nodiscard]] Excuse end(uint64_t late_ns, uint64_t now_ns) noexcept {
     LINTEL_ASSERT(is_pause(late_ns));
@@ -43,9 +43,9 @@ class OwnPauses {
 
  private:
   uint64_t timeout_ns_;
-  uint64_t counted_ns_;  // of a pause
-  // The time since then, without pauses, is how long it was attentive since it last gave the full
-  // time again. 0: it never has.
+  uint64_t counted_ns_;  // the part of a pause that counts
+  // The time since this value is the time without pauses since the full time was last given. 0: the
+  // full time was never given.
   uint64_t excused_ns_ = 0;
 };
 

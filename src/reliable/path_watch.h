@@ -27,7 +27,7 @@ class PathWatch {
 
   const ReliableContext context_;
   Transmitter& transmitter_;
-  SaidRecently said_;  // by node
+  SaidRecently said_;  // lines in the log, by node
 };
 
 }  // namespace lintel

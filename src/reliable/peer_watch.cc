@@ -10,9 +10,9 @@ namespace lintel {
 namespace {
 // After this time without an expected answer, links that can test whether the process exists do so.
 constexpr uint64_t ask_for_silent_ns = 200'000'000;
-// So many polls with frames put timers off that are late. At most: frames may never stop coming.
+// Maximum number of polls with frames that put off late timers: frames may never stop coming.
 constexpr unsigned most_put_off = 256;
-// check() is called so often in the time that a silent peer is given.
+// Number of calls of check() in the time after which a silent peer fails.
 constexpr uint64_t checks_per_timeout = 4;
 constexpr uint64_t never = ConnectionTimers::never;
 
@@ -38,7 +38,7 @@ void PeerWatch::run_timers(uint64_t now_ns, bool reads) noexcept {
   });
 }
 
-// After a pause of this process.
+// Excuses all peers after a pause of this process.
 void PeerWatch::excuse_all(uint64_t late_ns, uint64_t now_ns) noexcept {
   const OwnPauses::Excuse excuse = pauses_.end(late_ns, now_ns);
   log_message(LogLevel::debug, "%s: this process did not look at its peers for %.1f s; they get %s",
@@ -77,7 +77,7 @@ uint64_t PeerWatch::look(Connection& connection, uint64_t now_ns) noexcept {
     closer_.refused(connection, failure.reason);
   else
     closer_.fail(connection, failure.reason);
-  return now_ns;  // without timers at the next look
+  return now_ns;  // the next look finds no timers
 }
 
 uint64_t PeerWatch::look_locked(Connection& connection, uint64_t now_ns,

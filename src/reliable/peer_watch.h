@@ -1,5 +1,5 @@
-// What is done when timers are due: retransmission, delayed acknowledgements, attempts to connect,
-// and probes of silent peers that have to answer. The poller, no lock held.
+// Actions of timers: retransmission, delayed acknowledgements, attempts to connect, and probes of
+// silent peers that have to answer. The poller, no lock held.
 #pragma once
 
 #include "reliable/data_receiver.h"
@@ -26,7 +26,7 @@ class PeerWatch {
 
   // `reads`: frames have just come, and more may wait.
   void run_timers(uint64_t now_ns, bool reads) noexcept LINTEL_REQUIRES(polling);
-  // Peers from which the core expects an answer. Silent ones are probed, and fail without an
+  // Checks peers from which the core expects an answer. Silent ones are probed, and fail without an
   // answer.
   void check(Link* const* links, unsigned count, uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
 

@@ -15,13 +15,13 @@ namespace lintel {
 
 struct Connection;
 
-// Part of a connection.
+// The message of a connection that is being reassembled.
 struct HalfMessage {
   Connection* owner = nullptr;
   FrameBuffer* buffer = nullptr;  // nullptr: no message is half received
   uint32_t filled = 0;            // bytes of it that have arrived
-  uint64_t progress_ns = 0;       // when the last of them did
-  HalfMessage* older = nullptr;   // by progress_ns
+  uint64_t progress_ns = 0;       // time of the last arrival
+  HalfMessage* older = nullptr;   // links of a list in the order of progress_ns
   HalfMessage* newer = nullptr;
 };
 

@@ -15,14 +15,14 @@ class ReceiveWindow {
     *this = ReceiveWindow{};
     expected_ = first_sequence;
   }
-  // Early frames, for the pool; none is left.
+  // Removes and returns all early frames. The caller releases them.
   [[nodiscard]] FrameBuffer* take_all() noexcept;
 
   enum class Place : uint8_t {
-    next,       // the one that is expected
-    early,      // others are missing before it
-    duplicate,  // came already
-    beyond,     // further ahead than any sender may go
+    next,       // the expected frame
+    early,      // a frame before it is missing
+    duplicate,  // the frame has come already
+    beyond,     // the frame is further ahead than a sender may go
   };
   [[nodiscard]] Place place_of(uint32_t sequence) const noexcept;
 
@@ -30,7 +30,7 @@ class ReceiveWindow {
   void advance() noexcept { ++expected_; }
   // Keeps a copy of an early frame; or of the expected one, if it could not be taken after all.
   void keep(FrameBuffer* frame) noexcept;
-  // The expected frame, if it came early; advance() is up to the caller. It goes out of the window.
+  // Removes and returns the expected frame, if it came early. The caller calls advance().
   [[nodiscard]] FrameBuffer* take_expected() noexcept;
 
   [[nodiscard]] uint32_t expected() const noexcept { return expected_; }
@@ -47,7 +47,7 @@ class ReceiveWindow {
   // Asserts the order of the early frames and their sum.
   void check() const noexcept;
 
-  FrameBuffer* early_ = nullptr;  // by ascending number
+  FrameBuffer* early_ = nullptr;  // list in ascending order of numbers
   FrameBuffer* last_early_ = nullptr;
   uint64_t early_bytes_ = 0;
   uint32_t expected_ = 0;

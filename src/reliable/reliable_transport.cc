@@ -162,7 +162,7 @@ unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   return std::max(batch_.handed_up(), count != 0 ? 1u : 0u);
 }
 
-// Each frame is checked before anything in it is believed.
+// Each frame is checked before it is used.
 [[gnu::always_inline]] inline void ReliableTransport::take(InboundFrame& frame,
                                                            uint64_t now_ns) noexcept {
   FrameHeader header;
@@ -204,14 +204,16 @@ unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   counters_.malformed.increment();
 }
 
-// The established connection of a good frame; nullptr: there is none, which was counted.
+// Returns the established connection of a good frame; nullptr: there is none, and the frame was
+// counted.
 Connection* ReliableTransport::connection_of(InboundFrame& frame, const FrameHeader& header,
                                              uint64_t now_ns) noexcept {
   Connection* const connection = table_.by_number(header.connection);
   if (connection == nullptr || !connection->is_established() ||
       connection->number != header.connection) {
     counters_.strangers.increment();
-    // While it opens, data may overtake what establishes it; they are repeated.
+    // While the connection opens, data may overtake the frame that establishes it. The sender
+    // repeats them.
     const bool opens = connection != nullptr && connection->is(ConnectionState::opening);
     const bool expects_answer = header.type == FrameType::data || header.type == FrameType::probe ||
                                 header.type == FrameType::part;

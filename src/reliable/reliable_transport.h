@@ -18,7 +18,7 @@ namespace lintel {
 
 class ReliableTransport final : public Transport {
  public:
-  // Messages longer than this travel as data that the target asks for.
+  // Messages longer than this travel as data that the target requests.
   static constexpr uint32_t max_eager_bytes = longest_eager_bytes;
 
   // Set-up path. nullptr with `reason`: no memory, or the job key cannot be used.
@@ -51,7 +51,7 @@ class ReliableTransport final : public Transport {
   [[nodiscard]] NetworkCounters network_counters() const noexcept override;
   void write_state(StateWriter& out) const noexcept override;
   [[nodiscard]] std::vector<Statistic> statistics() const override;
-  // With what protects frames.
+  // Name of the device, and the protection of frames.
   [[nodiscard]] std::string device() const override {
     static constexpr const char* protection[] = {"", ", frames authenticated",
                                                  ", frames encrypted"};
@@ -75,8 +75,8 @@ class ReliableTransport final : public Transport {
   const ReliableSettings settings_;
   const Capabilities capabilities_;
   ReliableCounters counters_;
-  FramePool sent_;   // and not acknowledged
-  FramePool early_;  // that arrived ahead of others
+  FramePool sent_;   // frames that were sent and not acknowledged
+  FramePool early_;  // frames that arrived ahead of others
   Reassembly reassembly_;
   ConnectionTable table_;
   PollerWakeup wakeup_;

@@ -1,5 +1,6 @@
-// Which frames of a peer have come already, by their counters: a frame that an attacker repeats is
-// taken once. Late ones within the window are taken, older ones are not. Message path; one thread.
+// Record of the frames of a peer that have come, by their counters: a frame that an attacker
+// repeats is taken once. Late frames within the window are taken, older ones are not. Message path;
+// one thread.
 #pragma once
 
 #include <array>
@@ -13,23 +14,23 @@ class ReplayWindow {
  public:
   static constexpr uint64_t frames = 4096;
 
-  // Nothing has come; counters begin at `first`, which is not 0.
+  // No frame has come; counters begin at `first`, which is not 0.
   explicit ReplayWindow(uint64_t first = 1) noexcept : highest_(first - 1) {}
 
-  // The counter whose low half a frame shows: the one closest to the highest that came.
+  // Returns the counter with that low half: the one closest to the highest that has come.
   [[nodiscard]] uint64_t whole(uint32_t low) const noexcept {
     const int64_t ahead = static_cast<int32_t>(low - static_cast<uint32_t>(highest_));
     return ahead < 0 && static_cast<uint64_t>(-ahead) > highest_
                ? 0
                : highest_ + static_cast<uint64_t>(ahead);
   }
-  // Before its tag is checked.
+  // Whether a frame may be new, before its tag is checked.
   [[nodiscard]] bool may_be_new(uint64_t counter) const noexcept {
     if (counter == 0) return false;
     if (counter > highest_) return true;
     return highest_ - counter < frames && !is_marked(counter);
   }
-  // Its tag is right.
+  // Notes that a frame has come whose tag is right.
   void mark(uint64_t counter) noexcept {
     LINTEL_ASSERT(may_be_new(counter));
     if (counter > highest_) {

@@ -13,16 +13,16 @@ class ReplyHabit {
   // An answer within this time is "at once". The time is longer where sending takes longer, as on
   // machines with slow system calls.
   static constexpr uint64_t prompt_ns = 5'000;
-  // So many messages in a row must have been answered at once. More after each wait that was too
-  // long; fewer again with time. After several times as many quick answers a late one is tolerated
-  // now and then.
+  // Bounds of the number of messages in a row that must have been answered at once. The number
+  // grows after each wait that was too long, and shrinks with quick answers. After several times as
+  // many quick answers a rare late one is tolerated.
   static constexpr uint32_t least_run = 8;
   static constexpr uint32_t longest_run = 512;
   static constexpr uint32_t runs_until_trusted = 4;
 
   [[nodiscard]] bool expects_reply() const noexcept { return run_ >= needed_; }
-  // How long an acknowledgement waits for the answer: about twice what sending it by itself would
-  // cost.
+  // Time for which an acknowledgement waits for the answer: about twice the cost of sending it by
+  // itself.
   [[nodiscard]] uint64_t patience_ns() const noexcept {
     return std::max(least_patience_ns, 2 * cost_ns_);
   }
@@ -33,7 +33,7 @@ class ReplyHabit {
     pending_ = true;
     since_ns_ = now_ns;
   }
-  // It went by itself. Until now the application could not answer.
+  // The acknowledgement was sent by itself. Until now the application could not answer.
   void acknowledgement_went(uint64_t now_ns) noexcept {
     cost_ns_ += std::min(now_ns - since_ns_, most_cost_ns) / cost_share - cost_ns_ / cost_share;
     since_ns_ = now_ns;
@@ -62,13 +62,13 @@ class ReplyHabit {
  private:
   static constexpr uint64_t least_patience_ns = 6'000;
   static constexpr uint64_t most_cost_ns = 20'000;
-  static constexpr uint64_t cost_share = 8;  // of what was seen last in the average
+  static constexpr uint64_t cost_share = 8;  // a new value counts 1/cost_share in the average
 
   bool pending_ = false;
   uint32_t run_ = 0;
   uint32_t needed_ = least_run;
   uint64_t since_ns_ = 0;
-  uint64_t cost_ns_ = 0;  // of sending an acknowledgement by itself, an average
+  uint64_t cost_ns_ = 0;  // average cost of sending an acknowledgement by itself
 };
 
 }  // namespace lintel

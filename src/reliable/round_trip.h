@@ -11,7 +11,8 @@ namespace lintel {
 
 class RoundTrip {
  public:
-  // Until something was measured, and the bounds of what may come out.
+  // Timeout until the first measurement, maximum timeout, and the delay of acknowledgements that
+  // probe_delay_ns() allows for.
   static constexpr uint64_t first_timeout_ns = 5'000'000;
   static constexpr uint64_t longest_timeout_ns = 200'000'000;
   static constexpr uint64_t acknowledgement_delay_ns = 100'000;
@@ -34,13 +35,13 @@ class RoundTrip {
   }
 
   [[nodiscard]] uint64_t smoothed_ns() const noexcept { return smoothed_ns_; }
-  // How long to wait for an acknowledgement, which may be delayed, before asking for one. Doubled
-  // for each time in a row without progress.
+  // Returns how long to wait for an acknowledgement, which may be delayed, before a probe requests
+  // one. Doubled for each probe in a row without progress.
   [[nodiscard]] uint64_t probe_delay_ns(unsigned probes) const noexcept {
     return (smoothed_ns_ == 0 ? shortest_timeout_ns_ : 2 * smoothed_ns_ + acknowledgement_delay_ns)
            << std::min(probes, 16u);
   }
-  // Doubled for each timeout in a row without an answer.
+  // Returns the timeout of retransmission. Doubled for each timeout in a row without an answer.
   [[nodiscard]] uint64_t timeout_ns(unsigned timeouts_in_a_row) const noexcept {
     const uint64_t measured_ns =
         smoothed_ns_ == 0 ? std::max(first_timeout_ns, shortest_timeout_ns_)

@@ -50,7 +50,7 @@ unsigned SendWindow::collect(FrameBuffer** frames, unsigned max, bool& exhausted
   // False: there is no room for it.
   const auto takes = [&](FrameBuffer& frame) {
     const uint64_t sum = in_flight + charge_of(frame);
-    // With nothing on the way one frame always goes, or there would never be an answer.
+    // If no frame is on the way, one is always sent, or there would never be an answer.
     if (sum > window && in_flight != 0) return false;
     in_flight = sum;
     frames[count++] = &frame;
@@ -233,7 +233,7 @@ void SendWindow::take_answer(uint32_t probe_number) noexcept {
   answered_ = true;
 }
 
-// That says nothing about queues: the congestion window stays.
+// A change of the path's length limit is no sign of queues: the congestion window stays.
 void SendWindow::follow_path() noexcept {
   congestion_.set_frame_bytes(charge_.of(path_.frame_bytes()));
   for (FrameBuffer& frame : queue_.sent()) {

@@ -13,10 +13,10 @@
 
 namespace lintel {
 
-// What a frame takes of the room of its receiver: a slot, or its bytes and a share for records.
+// Room that a frame takes at its receiver: a slot, or its bytes and the size of records.
 class FrameCharge {
  public:
-  // Of the records that a buffer keeps for a frame.
+  // Size of the records that a buffer keeps for a frame.
   static constexpr uint32_t records_bytes = 640;
 
   // `slot_bytes`: 0 if there are no slots.
@@ -32,19 +32,19 @@ class FrameCharge {
   uint32_t constant_;
 };
 
-// What a peer and the way to it permit.
+// Limits of a peer and of the path to it.
 struct SendLimits {
-  uint64_t window_bytes;    // of frames on the way
-  FrameCharge charge;       // of each of them
-  uint32_t frame_bytes;     // of the largest frame that is tried
-  uint64_t queue_delay_ns;  // that a queue may cause
+  uint64_t window_bytes;    // maximum charge of frames on the way
+  FrameCharge charge;       // charge of a frame
+  uint32_t frame_bytes;     // length of the longest frame that is tried
+  uint64_t queue_delay_ns;  // delay that a queue may cause
 };
 
 class SendWindow {
  public:
   void open(uint32_t first_sequence, const SendLimits& limits,
             uint64_t shortest_timeout_ns) noexcept;
-  // Everything that is queued, for the pool; the window is empty afterwards.
+  // Removes and returns all queued frames. The caller releases them.
   [[nodiscard]] FrameBuffer* take_all() noexcept;
 
   // Puts a frame behind all others and gives it its number.
@@ -56,7 +56,7 @@ class SendWindow {
 
   // The newest frame, if it was not sent yet and may still grow.
   [[nodiscard]] FrameBuffer* last_unsent() const noexcept { return queue_.newest_unsent(); }
-  // That frame has become longer.
+  // Notes that last_unsent() has become longer.
   void note_growth(uint32_t bytes) noexcept { queue_.note_growth(bytes); }
 
   // Up to `max` frames that may be sent now: lost ones first. They stay in the window. `exhausted`:
@@ -75,9 +75,9 @@ class SendWindow {
   void mark_sent(FrameBuffer* const* frames, unsigned count, uint64_t now_ns) noexcept;
 
   struct Acknowledged {
-    FrameBuffer* released = nullptr;  // for the pool
+    FrameBuffer* released = nullptr;  // acknowledged frames, which the caller releases
     unsigned newly_lost = 0;
-    bool valid = false;  // false: acknowledges what was never sent
+    bool valid = false;  // false: a frame is acknowledged that was never sent
     bool progress = false;
   };
   // An acknowledgement: all before `acknowledged`, and of those behind it the ones whose bits are
@@ -85,13 +85,13 @@ class SendWindow {
   [[nodiscard]] Acknowledged acknowledge(uint32_t acknowledged, std::span<const uint64_t> selective,
                                          uint64_t ack_delay_ns, uint64_t now_ns) noexcept;
 
-  // When something must be done if no acknowledgement comes; UINT64_MAX: never.
+  // Returns when time_out() is due if no acknowledgement comes; UINT64_MAX: never.
   [[nodiscard]] uint64_t deadline_ns() const noexcept;
-  // At the deadline. False: a probe must go, whose answer shows what is lost. True: everything on
-  // the way counts as lost.
+  // Called at the deadline. False: a probe must be sent, whose answer shows which frames are lost.
+  // True: all frames on the way count as lost.
   [[nodiscard]] bool time_out(uint64_t now_ns) noexcept;
   [[nodiscard]] uint32_t probe_number() const noexcept { return static_cast<uint32_t>(probe_); }
-  // Another probe of that kind.
+  // Assigns a number to another probe of that kind.
   void renew_probe() noexcept { probe_ = ++transmissions_; }
   // The number of such a probe when one more frame will have been sent.
   [[nodiscard]] uint32_t probe_number_behind_next() const noexcept {
@@ -103,10 +103,10 @@ class SendWindow {
   // before it.
   void take_answer(uint32_t probe_number) noexcept;
 
-  // What the path takes. After a change: follow_path().
+  // The limit of the path. Call follow_path() after a change.
   [[nodiscard]] PathMtu& path() noexcept { return path_; }
   [[nodiscard]] const PathMtu& path() const noexcept { return path_; }
-  // Frames on the way that are longer than the path takes count as lost.
+  // Counts frames on the way that are longer than the path takes as lost.
   void follow_path() noexcept;
   // The next frame will be longer than the path takes.
   void note_long_frame() noexcept {
@@ -121,7 +121,8 @@ class SendWindow {
   // Whether one is on the way; finds out whether there are any.
   [[nodiscard]] bool has_long_on_the_way() noexcept;
 
-  // How many frames of that length may go now; at least one, or there would never be an answer.
+  // Returns how many frames of that length may be sent now; at least one, or there would never be
+  // an answer.
   [[nodiscard]] uint64_t frames_with_room(uint32_t bytes) const noexcept {
     const uint64_t window = window_bytes();
     return window <= in_flight_ ? 1
@@ -132,7 +133,7 @@ class SendWindow {
   [[nodiscard]] FrameBuffer* oldest() const noexcept { return queue_.oldest(); }
   [[nodiscard]] bool empty() const noexcept { return queue_.empty(); }
   [[nodiscard]] uint32_t queued_frames() const noexcept { return queue_.frames(); }
-  // That were not sent yet, or have to be sent again.
+  // Number of frames that were not sent yet, or have to be sent again.
   [[nodiscard]] uint32_t waiting_frames() const noexcept {
     return queue_.unsent_frames() + lost_frames_;
   }
@@ -182,14 +183,14 @@ class SendWindow {
   uint64_t transmissions_ = 0;     // numbers every sending of a frame
   uint64_t newest_delivered_ = 0;  // the highest such number that is known to have arrived
   uint64_t probe_ = 0;             // the number of a probe on the way; 0: none is
-  bool answered_ = false;          // the probe, by the acknowledgement that follows
-  bool has_long_ = false;          // frames that are longer than the path takes, perhaps
+  bool answered_ = false;          // the acknowledgement that follows answers the probe
+  bool has_long_ = false;          // there may be frames that are longer than the path takes
   uint32_t lost_frames_ = 0;
   uint32_t next_sequence_ = 0;
-  uint32_t unsent_sequence_ = 0;  // the lowest that was never sent
+  uint32_t unsent_sequence_ = 0;  // lowest number that was never sent
   uint32_t acknowledged_ = 0;
-  uint32_t round_end_ = 0;                 // when this is acknowledged, a round trip has passed
-  uint32_t selectively_acknowledged_ = 0;  // frames in the window that are
+  uint32_t round_end_ = 0;                 // number whose acknowledgement ends the round trip
+  uint32_t selectively_acknowledged_ = 0;  // such frames in the window
   uint32_t long_until_ = 0;                // all long frames have lower numbers
 };
 

@@ -10,10 +10,11 @@ namespace lintel {
 
 namespace {
 
-// What may wait here beyond the window: enough to go on while acknowledgements travel.
+// Maximum number of bytes queued beyond the window: enough to continue while acknowledgements
+// travel.
 constexpr uint64_t queue_beyond_window_bytes = 128 * 1024;
 constexpr uint32_t most_queued_frames = 2048;
-// So many frames without an acknowledgement: perhaps there is one that was deferred.
+// Number of unacknowledged frames from which on the sender looks for a deferred acknowledgement.
 constexpr uint32_t looked_at_again_frames = 8;
 // Bulk data is collected up to this before it is sent: one system call, one segmented burst.
 constexpr uint64_t collected_bytes = 60 * 1024;
@@ -26,13 +27,14 @@ uint64_t total_length(const Piece* pieces, unsigned count) noexcept {
   return length;
 }
 
-// More of the same will be sent at once.
+// Whether the message waits for the next one, which follows at once.
 bool collects(const MessageHeader& header, const SendWindow& window) noexcept {
   return header.kind == MessageKind::data && (header.flags & flag_last) == 0 &&
          window.unsent_frames() < collected_frames && window.unsent_bytes() < collected_bytes;
 }
 
-// A shorter payload is copied at once more cheaply than it is looked after.
+// Minimum length of a payload that is sent from its place. Copying a shorter one costs less than
+// waiting for its release.
 constexpr uint64_t in_place_min_bytes = 2048;
 
 // Walks through the pieces of a payload, copying it bit by bit.
@@ -61,7 +63,8 @@ class PieceReader {
   uint64_t offset_ = 0;
 };
 
-// With the length of the payload as its link word. Written as words, as the check reads it.
+// Writes a header with the length of the payload as its link word. It is written in words, as the
+// check reads it.
 void write_header(std::byte* to, const MessageHeader& header, uint32_t length) noexcept {
   static_assert(offsetof(MessageHeader, link_word) == 0);
   uint64_t first;
@@ -112,13 +115,14 @@ SendStatus Sender::send(Connection& connection, const MessageHeader& header, con
                                        connection.send.window_bytes() + queue_beyond_window_bytes))
     return SendStatus::queue_full;
   const SendStatus status = append(connection, header, pieces, count, length);
-  // With nothing of this peer under way, only other peers' acknowledgements make room: look again.
+  // If no frame to this peer is on the way, only acknowledgements of other peers make room. A timer
+  // tries again.
   if (status == SendStatus::queue_full)
     timers_.set(connection, context_.settings.clock() + no_buffer_retry_ns);
   return status;
 }
 
-// One frame without state: a loss is not noticed.
+// Sends one frame without state: a loss is not noticed.
 SendStatus Sender::send_datagram(Connection& connection, const MessageHeader& header,
                                  const Piece* pieces, unsigned count, uint32_t length) noexcept {
   FrameBuffer* frame = nullptr;

@@ -11,11 +11,11 @@
 
 namespace lintel {
 
-// What both sides know of each other once they have proven the secret. Keys depend on all of it.
+// Data of both sides that are known once they have proven the secret. Keys depend on all of them.
 struct SessionTranscript {
   uint8_t share_of_opener[CryptoModule::share_bytes];
   uint8_t share_of_called[CryptoModule::share_bytes];
-  uint8_t nonce[nonce_bytes];  // of the opener
+  uint8_t nonce[nonce_bytes];  // nonce of the opener
   uint64_t number_of_opener;
   uint64_t number_of_called;
   uint32_t opener_nid, opener_pid;
@@ -33,12 +33,12 @@ class SessionKeys {
   SessionKeys& operator=(const SessionKeys&) = delete;
   ~SessionKeys();
 
-  // An own key pair. False: libcrypto failed.
+  // Makes an own key pair. False: libcrypto failed.
   [[nodiscard]] bool make_share(const CryptoModule& crypto) noexcept;
   [[nodiscard]] const uint8_t (&share() const noexcept)[CryptoModule::share_bytes] {
     return share_;
   }
-  // With the share of the peer. False: that is none, or libcrypto failed.
+  // Derives the keys with the share of the peer. False: the share is invalid, or libcrypto failed.
   [[nodiscard]] bool derive(const CryptoModule& crypto, std::span<const uint8_t> secret,
                             const uint8_t (&share_of_peer)[CryptoModule::share_bytes],
                             const SessionTranscript& transcript) noexcept;

@@ -10,16 +10,16 @@
 namespace lintel {
 
 namespace {
-// When the link takes no more; its queue drains by itself.
+// Time until the next attempt after the link took no more. Its queue drains by itself.
 constexpr uint64_t link_full_retry_ns = 50'000;
 // Takes the place of a payload whose memory is gone.
 const std::byte nothing[PacketLink::largest_mtu]{};
 
-// On the stack of the application.
+// Length of a part on the stack of the application.
 constexpr uint32_t longest_part_bytes = 2048;
 
-// `length` bytes of the body of a frame. What is not readable any more is left zero, as in
-// check_again().
+// Copies `length` bytes of the body of a frame. If the payload is not readable any more, its bytes
+// are zero, as in check_again().
 void copy_body(FrameBuffer& frame, uint32_t offset, uint32_t length, std::byte* to) noexcept {
   const uint32_t held = frame.held_bytes - sizeof(FrameHeader);
   const uint32_t from_held = offset < held ? std::min(length, held - offset) : 0;
@@ -257,7 +257,7 @@ void Transmitter::acknowledge(Connection& connection, uint64_t now_ns) noexcept 
   }
 }
 
-// As long as the reset that may answer it.
+// Sends a probe. It is as long as the reset that may answer it.
 void Transmitter::probe(Connection& connection, uint32_t number, uint64_t now_ns) noexcept {
   constexpr uint64_t nothing[sizeof(ResetBody) / sizeof(uint64_t)] = {};
   static_cast<void>(

@@ -22,7 +22,7 @@ class Transmitter {
   [[nodiscard]] bool open() noexcept { return long_bursts_.open(most_long_bursts); }
   // Sends what the windows allow.
   void transmit(Connection& connection, uint64_t now_ns) noexcept LINTEL_REQUIRES(connection.lock);
-  // One frame that may be lost; its message is in it.
+  // Sends one frame that may be lost. It contains a whole message.
   void send_datagram(Connection& connection, FrameBuffer& frame, uint64_t now_ns) noexcept
       LINTEL_REQUIRES(connection.lock);
   // An acknowledgement by itself; later, if the link is full.
@@ -69,8 +69,7 @@ class Transmitter {
   bool send_control(const Connection& connection, FrameType type, uint32_t number,
                     const uint64_t* body, size_t words, uint64_t now_ns) noexcept
       LINTEL_REQUIRES(connection.lock);
-  // What goes to the link at once. Those of more frames than this are too large for the stack of a
-  // caller.
+  // Maximum number of frames of a burst on the stack of a caller. Longer ones are too large for it.
   static constexpr unsigned burst_on_stack = 8;
   template <unsigned most>
   struct Burst {
@@ -89,7 +88,8 @@ class Transmitter {
       LINTEL_REQUIRES(connection.lock);
   [[gnu::noinline]] void transmit_one_by_one(Connection& connection, uint64_t now_ns) noexcept
       LINTEL_REQUIRES(connection.lock);
-  // Nothing more can go now. `pause_ns`: until it is tried again, or a little longer.
+  // Called when no further frame can be sent now. `pause_ns`: the time until the next attempt, if
+  // it is not too short.
   void wait_to_send(Connection& connection, uint64_t now_ns, uint64_t pause_ns) noexcept
       LINTEL_REQUIRES(connection.lock);
   bool send_in_parts(Connection& connection, FrameBuffer& frame, uint64_t now_ns) noexcept

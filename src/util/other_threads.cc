@@ -19,7 +19,7 @@ constexpr uint64_t limit_ns = 1'000'000'000;
 constexpr timespec pause{0, 200'000};
 
 // Processor time of a thread. The kernel numbers the clocks of threads so: see
-// clock_getcpuclockid() and pthread_getcpuclockid(), which know processes and pthread_t only.
+// clock_getcpuclockid() and pthread_getcpuclockid(), which take processes and pthread_t only.
 // False: it has ended.
 bool read_run_time(pid_t thread, uint64_t* ns) noexcept {
   constexpr clockid_t scheduled_time_of_thread = 6;
@@ -30,7 +30,8 @@ bool read_run_time(pid_t thread, uint64_t* ns) noexcept {
   return true;
 }
 
-// It runs, wants to run, or waits for a page. Otherwise it is in a system call, or has ended.
+// Whether a thread runs, is ready to run, or waits for a page. Otherwise it is in a system call, or
+// has ended.
 bool is_under_way(pid_t thread) noexcept {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/self/task/%d/stat", static_cast<int>(thread));
@@ -80,7 +81,8 @@ void OtherThreads::let_run(uint64_t processor_ns) noexcept {
   const uint64_t deadline_ns = now_ns() + limit_ns;
   const DirectoryStream tasks = open_directory("/proc/self/task");
   if (tasks == nullptr) {
-    // Without /proc: long enough for a thread that does not wait for a processor.
+    // /proc is not readable. The pause is long enough for a thread that does not wait for a
+    // processor.
     const timespec long_pause{0, 20'000'000};
     nanosleep(&long_pause, nullptr);
     return;

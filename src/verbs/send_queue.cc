@@ -47,8 +47,8 @@ bool SendQueue::post(ibv_send_wr& request, PostedRequest record, bool signalled,
   return true;
 }
 
-// In one call, as the call costs most. What the device refuses counts as posted: it is sent another
-// way when the queue pair has been stopped.
+// Posts in one call, as the call costs most. Refused requests count as posted: their messages are
+// sent as datagrams when the queue pair has been stopped.
 void SendQueue::flush() noexcept {
   const unsigned count = std::exchange(held_count_, 0u);
   if (count == 0) return;

@@ -113,8 +113,8 @@ class VerbsTransport final : public Transport, private MessageSink {
   ChannelChange change_;
 
   // --- the poller
-  MessageSink* sink_ = nullptr;        // while polling
-  uint32_t empty_datagram_polls_ = 0;  // in succession
+  MessageSink* sink_ = nullptr;        // valid during a poll
+  uint32_t empty_datagram_polls_ = 0;  // number of empty polls in succession
   uint32_t polls_ = 0;
 };
 

@@ -14,7 +14,8 @@
 namespace lintel::perf {
 namespace {
 
-// What Portals shall make of a target value, a value sent, and for swaps an operand (table 3-4).
+// Returns the result that Portals must compute of a target value, a value sent, and for swaps an
+// operand (table 3-4).
 template <class T>
 T apply(ptl_op_t operation, T target, T sent, T operand) {
   switch (operation) {

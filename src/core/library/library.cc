@@ -168,7 +168,7 @@ int initialize_library() noexcept {
     set_log_level(static_cast<LogLevel>(config_choice(ConfigKey::log_level)));
     const std::optional<uint32_t> rank = find_job_rank();
     set_log_speaker(host_name().c_str(), rank ? std::to_string(*rank).c_str() : "");
-    // Going on without a key that was asked for would open the process to those that it keeps out.
+    // Continuing without a requested key would open the process to those that it keeps out.
     if (!settle_job_key()) {
       lib.references = 0;
       return PTL_FAIL;
@@ -228,7 +228,8 @@ int open_interface(uint32_t number, unsigned slot, uint32_t pid, const ptl_ni_li
   if (lib.references == 0) return PTL_NO_INIT;
   const unsigned index = number * logical_interfaces + slot;
   if (lib.logical[index] != nullptr) {
-    // All who open the interface share the first one's, whatever pid is asked for (spec 3.6.2).
+    // All calls that open the interface share the first one, whatever pid is requested (spec
+    // 3.6.2).
     *interface = &lib.logical[index]->interface;
     ++(*interface)->references;
     return PTL_OK;

@@ -1,4 +1,4 @@
-// For debuggers. Reads everything without locks: the thread that holds one may be stopped.
+// Prints the state for debuggers. Takes no locks: a thread that holds one may be stopped.
 #include "core/library/state_dump.h"
 
 #include <unistd.h>

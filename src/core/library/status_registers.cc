@@ -26,7 +26,7 @@ namespace {
 // The message kinds that a register of a group adds up.
 struct KindGroup {
   MessageKind first;
-  MessageKind second;  // none: only the first
+  MessageKind second;  // MessageKind::none if the group has one kind
 };
 constexpr KindGroup kind_groups[PTL_SR_LINTEL_KINDS] = {
     {MessageKind::put, MessageKind::none},    {MessageKind::get, MessageKind::none},
@@ -226,7 +226,7 @@ std::string json_line(const PhysicalInterface& physical, const Report& report) {
       ", \"transports\": ", json_lines(report.transports), "}\n");
 }
 
-// With one write(), so that what several processes append does not mix.
+// Appends with one write(), so that the lines of several processes do not mix.
 void append(const std::string& path, const std::string& text) {
   const Descriptor file = open_file(path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666);
   const bool written = file.is_open() && write(file.get(), text.data(), text.size()) ==

@@ -60,7 +60,7 @@ void answer_refused(PhysicalInterface& physical, Peer& peer, const MessageHeader
   MessageHeader header =
       answer_header(request, kind, {.fail = fail, .offset = request.remote_offset});
   if (by_reply) header.flags |= flag_remote_memory;  // no data follow
-  // For the log of the initiator, which may have forgotten what it asked for.
+  // The log of the initiator prints these: the initiator may have no record of the request.
   header.pt_index = request.pt_index;
   header.match_bits = request.match_bits;
   header.hdr_data = refusal_word(reason, request.kind);

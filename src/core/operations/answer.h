@@ -7,22 +7,22 @@
 
 namespace lintel {
 
-// How the operation ended at the target, as far as the initiator is told.
+// Outcome of an operation at the target, as reported to the initiator.
 struct Outcome {
   ptl_ni_fail_t fail = PTL_NI_OK;
   uint64_t mlength = 0;
-  uint64_t offset = 0;  // used in the entry
+  uint64_t offset = 0;  // offset used in the entry, bytes
   ptl_list_t list = PTL_PRIORITY_LIST;
   bool source_fault = false;  // the initiator's own memory was not accessible
 };
 
-// Whether the initiator waits to hear of the operation.
+// Whether the initiator expects an acknowledgement or a reply.
 [[nodiscard]] bool expects_answer(const MessageHeader& request) noexcept;
 
 // Acknowledges a put or atomic, or ends a get, fetch or swap without data.
 void answer(PhysicalInterface& physical, Peer& peer, const MessageHeader& request,
             const Outcome& outcome) noexcept LINTEL_REQUIRES(polling);
-// The same for a request that goes no further; counts it and tells the log of both ends.
+// The same for a refused request; counts it and logs it at both ends.
 void answer_refused(PhysicalInterface& physical, Peer& peer, const MessageHeader& request,
                     Refusal reason, ptl_ni_fail_t fail) noexcept LINTEL_REQUIRES(polling);
 // Answers a get, fetch or swap with its data.

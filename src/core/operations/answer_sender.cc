@@ -78,7 +78,7 @@ Answer* AnswerSender::allocate(Peer& peer, uint64_t payload_length) noexcept {
       (with_payload && !may_take(peer.long_answers, most_long_answers_of_peer, long_answers(),
                                  long_payloads_.capacity())))
     return nullptr;
-  // Another thread may have taken the last one.
+  // Another thread may have taken the last free answer.
   const uint32_t index = answers_.allocate();
   if (index == Arena<Answer>::no_index) return nullptr;
   const uint32_t payload = with_payload ? long_payloads_.allocate() : Arena<LongPayload>::no_index;
@@ -116,8 +116,8 @@ void AnswerSender::give_back() noexcept {
 }
 
 // A reply without its data. The target has done the operation: its memory and events say so, and
-// only this message is not delivered. The initiator cannot tell, as if the target had died before
-// it answered (spec 3.13.3).
+// only this message is not delivered. The initiator cannot distinguish this from a target that died
+// before it answered (spec 3.13.3).
 MessageHeader AnswerSender::failed_reply(const MessageHeader& reply) noexcept {
   MessageHeader header = reply;
   header.operation = PTL_NI_UNDELIVERABLE;

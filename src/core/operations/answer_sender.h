@@ -12,8 +12,8 @@ class AnswerSender {
  public:
   AnswerSender(SendQueues& queues, SharedCounter& refused) noexcept
       : queues_(queues), refused_(refused) {}
-  // Set-up path. At most so many answers of more than short_answer_bytes wait, of all peers; see
-  // peer_share.h. False: no address space.
+  // Set-up path. `long_answers`: the maximum number of waiting answers of more than
+  // short_answer_bytes, of all peers; see peer_share.h. False: no address space.
   [[nodiscard]] bool open(uint32_t long_answers = most_long_answers) noexcept;
 
   // The pieces hold at most largest_reply_bytes.
@@ -49,7 +49,7 @@ class AnswerSender {
   [[nodiscard]] std::byte* payload_of(Answer& answer) noexcept {
     return is_long(answer) ? long_payloads_.at(answer.long_payload).bytes : answer.payload;
   }
-  // nullptr: none is free.
+  // Returns nullptr if none is free.
   [[nodiscard]] Answer* allocate(Peer& peer, uint64_t payload_length) noexcept
       LINTEL_REQUIRES(peer.send_lock);
   [[nodiscard]] static MessageHeader failed_reply(const MessageHeader& reply) noexcept;

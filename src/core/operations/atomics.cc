@@ -70,10 +70,10 @@ struct PlainMemory {
 
 struct Request {
   const Functions* functions;
-  size_t size;  // of one item
+  size_t size;  // bytes of one item
   const std::byte* data;
   const std::byte* operand;
-  std::byte* fetched;  // or null
+  std::byte* fetched;  // null if nothing is fetched
 
   // Continues behind the first `items` items.
   void advance(size_t items) noexcept {
@@ -82,8 +82,8 @@ struct Request {
   }
 };
 
-// One item through a private copy. Only the guarded copies touch the target, so that a fault comes
-// back here and the locks are given up.
+// Applies the operation to one item through a private copy. Only the guarded copies touch the
+// target, so that a fault comes back here and the locks are given up.
 template <typename Memory>
 [[nodiscard]] bool apply_to_copy(const Request& request, const Memory& memory,
                                  uint64_t offset) noexcept {

@@ -26,7 +26,7 @@ template <typename Object>
 [[nodiscard]] uint32_t cookie_in(const Arena<Object>& pool, const Object& object) noexcept {
   return make_cookie(pool.index_of(object), object.generation.load(std::memory_order_relaxed));
 }
-// nullptr: the cookie names none that goes on.
+// Returns nullptr if the cookie names no object in use.
 template <typename Object>
 [[nodiscard, gnu::always_inline]] inline Object* find_by_cookie(const Arena<Object>& pool,
                                                                 uint32_t cookie) noexcept {
@@ -38,7 +38,7 @@ template <typename Object>
              ? &object
              : nullptr;
 }
-// Calls action(Object&) for all that go on.
+// Calls action(Object&) for all objects in use.
 template <typename Object, typename Action>
 void for_each_live(const Arena<Object>& pool, Action&& action) noexcept {
   for (uint32_t i = 0; i < pool.high_water(); ++i) {

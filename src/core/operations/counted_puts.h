@@ -21,7 +21,7 @@ class CountedPuts {
   static constexpr uint32_t count_one = UINT32_MAX;
   struct Record {
     std::atomic<MemoryDescriptor*> descriptor{nullptr};  // nullptr: free
-    uint32_t generation = 0;                             // of the descriptor
+    uint32_t generation = 0;                             // generation of the descriptor
     uint32_t bytes = 0;                                  // see Put
   };
   static constexpr uint32_t capacity = 512;
@@ -31,8 +31,8 @@ class CountedPuts {
   };
   struct Put {
     DescriptorReference descriptor;
-    uint32_t bytes;  // to be counted, or count_one
-    // What success adds to the counter, when the target took `mlength` bytes.
+    uint32_t bytes;  // requested length if bytes are counted, else count_one
+    // Returns the number that success adds to the counter when the target took `mlength` bytes.
     [[nodiscard]] uint64_t amount(uint64_t mlength) const noexcept {
       return bytes == count_one ? 1 : mlength < bytes ? mlength : bytes;
     }

@@ -46,8 +46,8 @@ bool send_queued(PhysicalInterface& physical, Peer& peer, QueuedSend& item) noex
   return true;
 }
 
-// nullptr: nothing can go. A request that would ask too much of the peer has to wait, and all
-// requests behind it, whose order is kept.
+// Returns nullptr if nothing can be sent. A request that would exceed a limit of peer_share.h
+// waits, and all requests behind it wait, too, so that their order is kept.
 QueuedSend* next_to_send(SendQueues& queues, Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock) {
   if (peer.failed.load(std::memory_order_relaxed)) return nullptr;
   QueuedSend* const first = queues.first(peer);
@@ -61,7 +61,7 @@ QueuedSend* next_to_send(SendQueues& queues, Peer& peer) noexcept LINTEL_REQUIRE
 void flush_queue(PhysicalInterface& physical, Peer& peer) noexcept LINTEL_REQUIRES(polling) {
   physical.peers().reconsider(peer);
   SendQueues& queues = physical.queues();
-  SentChain sent;  // their events must not be posted under the send lock
+  SentChain sent;  // events of these must not be posted under the send lock
   {
     const LockGuard guard(peer.send_lock);
     queues.begin_flush(peer);

@@ -7,7 +7,7 @@ namespace lintel {
 
 class PhysicalInterface;
 
-// As much as the transports take of all queues.
+// Sends from all queues as much as the transports have room for.
 void flush_queues(PhysicalInterface& physical) noexcept LINTEL_REQUIRES(polling);
 
 }  // namespace lintel

@@ -30,10 +30,10 @@ void warn_of_unheard_acknowledgement() noexcept {
 
 namespace {
 
-// With this much queued for one peer, the caller helps to send before it goes on.
+// Length of a peer's send queue from which on the caller helps to send before it returns.
 constexpr uint32_t long_queue = 1024;
 constexpr unsigned help_rounds = 64;
-// How long a call waits for a free operation while none ends.
+// Maximum time that a call waits for a free operation while none ends.
 constexpr uint64_t longest_stall_ns = 2'000'000'000;
 
 void record_operation(NetworkInterface& interface, const Request& request, bool direct,
@@ -50,8 +50,8 @@ void record_operation(NetworkInterface& interface, const Request& request, bool 
     request.get.descriptor->pending.fetch_add(1, std::memory_order_relaxed);
 }
 
-// From here on answers find the operation. The thread that handles one sees what was recorded, also
-// where only the exchange with the other process orders the two.
+// From now on answers find the operation. The thread that handles an answer sees the recorded
+// values, even if only the exchange with the other process orders the two threads.
 void publish_operation(Peer& peer, Operation& operation) noexcept {
   operation.peer.store(&peer, std::memory_order_release);
 }
@@ -159,7 +159,8 @@ void forget_ack(PhysicalInterface& physical, Peer& peer, const Request& request,
   return true;
 }
 
-// How the payload travels, as flags of the header. True: the target fetches it or asks for it.
+// Sets the flags of the header that say how the payload travels. True: the target fetches the
+// payload or requests it in data messages.
 bool choose_way(const Capabilities& capabilities, Request& request) noexcept {
   const bool direct = travels_directly(capabilities, request);
   MessageHeader& header = request.header;
@@ -232,7 +233,7 @@ bool start_if_possible(NetworkInterface& interface, Peer& peer, Request& request
   PhysicalInterface& physical = interface.physical();
   MemoryDescriptor* const put = request.put.descriptor;
   const bool direct = choose_way(peer.transport->capabilities(), request);
-  // As in start_eager_put().
+  // The descriptor is read before the message is sent, as in start_eager_put().
   const bool reports_send = !direct && put != nullptr && put->reports_send();
   std::optional<SendStatus> status;
   {
@@ -269,17 +270,17 @@ uint64_t progress_of(const PeerTable& peers) noexcept {
   return sum;
 }
 
-// When this thread last waited for a free operation and got none. Until an operation ends, its next
-// calls do not wait at all.
+// The last wait of this thread for a free operation that got none. Until an operation ends, the
+// next calls of the thread do not wait.
 struct VainWait {
   const PhysicalInterface* at = nullptr;
   uint64_t progress = 0;
 };
 __attribute__((tls_model("initial-exec"))) thread_local constinit VainWait last_vain_wait;
 
-// While operations end, one becomes free soon. But the only peer may be a process that is stopped,
-// and the call does not block (spec 2.9). False: none has ended for longest_stall_ns, or PtlAbort
-// was called.
+// Waits for a free operation. While operations end, one becomes free soon. But the only peer may be
+// a process that is stopped, and the call must not block (spec 2.9). False: none has ended for
+// longest_stall_ns, or PtlAbort was called.
 bool await_operation(PhysicalInterface& physical) noexcept {
   constexpr uint64_t look_interval_ns = 1'000'000;
   const PeerTable& peers = physical.peers().all();
@@ -313,7 +314,7 @@ bool await_operation(PhysicalInterface& physical) noexcept {
 void report_local_failure(const Request& request, ptl_ni_fail_t fail) noexcept {
   const MessageHeader& header = request.header;
   MemoryDescriptor* const get = request.get.descriptor;
-  // Until its own event it is in use, whatever the other descriptor reports.
+  // The descriptor is in use until its own event, whatever the other descriptor reports.
   if (get != nullptr) get->pending.fetch_add(1, std::memory_order_relaxed);
   if (MemoryDescriptor* const put = request.put.descriptor; put != nullptr)
     report_unsent_put(*put, request, fail);
@@ -356,7 +357,7 @@ int start_to_another(NetworkInterface& interface, MemoryDescriptor& descriptor, 
 SendStatus send_operation(PhysicalInterface& interface, Peer& peer, Operation& operation) noexcept {
   const std::byte* copy = interface.operations().copy_of(operation);
   const bool answered = operation.answer_due || operation.direct;
-  // As in start_in_general(): the answer may arrive first.
+  // As in send_first(): the answer may arrive before this thread continues.
   if (!operation.direct) operation.send_due = false;
   const SendStatus status = send_payload(interface, peer, operation, &operation, copy);
   if (status == SendStatus::sent) {

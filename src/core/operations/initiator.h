@@ -62,7 +62,7 @@ namespace lintel {
   return start_to(interface, *peer, request);
 }
 
-// Nothing was sent and nothing will be: the operation ends here.
+// Ends an operation whose request is not sent: posts its events with `fail`.
 void report_local_failure(const Request& request, ptl_ni_fail_t fail) noexcept;
 
 // --- from the send queue

@@ -28,7 +28,7 @@ namespace {
 [[gnu::noinline]] Operation* operation_once_sent(PhysicalInterface& interface, Peer& peer,
                                                  uint32_t cookie) noexcept {
   {
-    // The sender holds the send lock until it knows whether the message was sent.
+    // The sender holds the send lock until send() has returned whether the message was sent.
     const LockGuard guard(peer.send_lock);
     Operation* const operation = operation_of_peer(interface, peer, cookie);
     if (operation != nullptr &&
@@ -103,7 +103,7 @@ CountingEvent* counter_of(const CountedPuts::Put& put) noexcept {
 }
 
 struct Count {
-  CountingEvent* counter;  // nullptr: nothing is to be counted
+  CountingEvent* counter;  // nullptr if nothing is to be counted
   uint64_t amount;
 };
 
@@ -259,7 +259,7 @@ void handle_reply_data(PhysicalInterface& interface, Peer& peer,
     operation->fault = PTL_NI_SEGV;
 }
 
-// The target of a long put asks for its data.
+// The target of a long put requests its data.
 void handle_data_request(PhysicalInterface& interface, Peer& peer,
                          const MessageHeader& header) noexcept {
   Operation* operation = answered_operation(interface, peer, header.cookie);

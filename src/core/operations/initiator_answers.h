@@ -22,8 +22,7 @@ void fail_counted_puts(Peer& peer) noexcept LINTEL_REQUIRES(polling);
 void fail_operation(PhysicalInterface& interface, Operation& operation) noexcept
     LINTEL_REQUIRES(polling);
 
-// From the send queue: sends data messages of a long put until all are sent
-// (true) or there is no room.
+// Sends queued data messages of a long put until all are sent (true) or there is no room.
 [[nodiscard]] bool send_request_data(Peer& peer, Operation& operation) noexcept
     LINTEL_REQUIRES(polling) LINTEL_REQUIRES(peer.send_lock);
 

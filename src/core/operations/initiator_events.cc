@@ -5,7 +5,7 @@ namespace lintel {
 
 namespace {
 
-// What is to be counted, taken down before an event is posted: a thread that sees it may release
+// A count to be made, recorded before an event is posted: a thread that sees the event may release
 // the descriptor at once.
 struct Count {
   CountingEvent* counter;
@@ -58,7 +58,7 @@ void report_unsent_put(MemoryDescriptor& descriptor, const Request& request,
   const Count ack(descriptor, PTL_MD_EVENT_CT_ACK, true);
   const bool counts_ack = asks_for_ack && (ack_told || send.counter == nullptr);
   const CountAnnouncement announcement(descriptor.counter);
-  // Nothing of the descriptor is read after this.
+  // The descriptor is not read after this.
   if (send_told || ack_told)
     descriptor.event_queue->queue.post({send_told ? PTL_EVENT_SEND : PTL_EVENT_ACK,
                                         request.user_ptr, 0, header.remote_offset,

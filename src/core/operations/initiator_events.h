@@ -12,7 +12,7 @@ namespace lintel {
 
 void report_send(MemoryDescriptor& descriptor, const Request& request, ptl_ni_fail_t fail) noexcept;
 
-// Of a put or an atomic that ends here without having been sent. PTL_EVENT_SEND reports that. No
+// Reports a put or an atomic that ends without having been sent. PTL_EVENT_SEND reports that. No
 // acknowledgement reports it again (spec 3.13.3), unless the descriptor reports acknowledgements
 // only.
 void report_unsent_put(MemoryDescriptor& descriptor, const Request& request,
@@ -24,7 +24,7 @@ struct AnswerResult {
   ptl_list_t list;
   ptl_ni_fail_t fail;
 };
-// Only in a round of polling.
+// These two are called in a round of polling only.
 void report_ack(MemoryDescriptor& descriptor, const Request& request,
                 const AnswerResult& result) noexcept;
 void report_reply(MemoryDescriptor& descriptor, const Request& request,
@@ -56,7 +56,7 @@ void report_reply(MemoryDescriptor& descriptor, const Request& request,
   return event_wanted(descriptor, fail) && (descriptor.options & PTL_MD_EVENT_SEND_DISABLE) == 0;
 }
 
-// Of an operation that did to all its bytes what was asked for.
+// Returns the event of an operation that succeeded and was not truncated.
 [[nodiscard, gnu::always_inline]] inline InitiatorEvent whole_event(
     ptl_event_kind_t type, const Request& request) noexcept {
   return {type,
@@ -75,7 +75,8 @@ void report_reply(MemoryDescriptor& descriptor, const Request& request,
     return report_send(descriptor, request, PTL_NI_OK);
   descriptor.event_queue->queue.post(whole_event(PTL_EVENT_SEND, request));
 }
-// Of a put or an atomic of which nothing was truncated. ack_event_wanted() for success.
+// Reports the acknowledgement of a put or an atomic that was not truncated. Requires
+// ack_event_wanted() for success.
 [[gnu::always_inline]] inline void report_whole_ack(MemoryDescriptor& descriptor,
                                                     const Request& request) noexcept {
   const MessageHeader& header = request.header;
@@ -85,8 +86,8 @@ void report_reply(MemoryDescriptor& descriptor, const Request& request,
   descriptor.event_queue->queue.post(whole_event(PTL_EVENT_ACK, request));
 }
 
-// Both full events of a put that was delivered in whole before it was reported as sent. False, and
-// nothing was done: the descriptor reports otherwise.
+// Posts both full events of a put that was delivered in whole before it was reported as sent.
+// False, and nothing was done: the descriptor reports otherwise.
 [[nodiscard, gnu::always_inline]] inline bool report_put_and_ack(MemoryDescriptor& descriptor,
                                                                  const Request& request) noexcept {
   if ((descriptor.options & (PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_ACK)) != 0 ||

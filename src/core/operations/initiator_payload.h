@@ -1,4 +1,5 @@
-// How the payload of a request travels: with its header, or fetched by the target. Message path.
+// Choice of how the payload of a request travels: with its header, or fetched by the target.
+// Message path.
 #pragma once
 
 #include "core/objects/limits.h"

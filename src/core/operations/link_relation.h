@@ -1,6 +1,7 @@
-// What a link means for a peer that is connected already. A process has several links if both sides
-// connected at the same time, each by another transport. Messages to it travel by one link only, so
-// they stay in order; messages from it are taken from all of them. Connection path, the poller.
+// Relation of a new link to a peer that is connected already. A process has several links if both
+// sides connected at the same time, each by another transport. Messages to it travel by one link
+// only, so they stay in order; messages from it are taken from all of them. Connection path, the
+// poller.
 #pragma once
 
 #include "core/operations/peer.h"
@@ -9,10 +10,10 @@
 namespace lintel {
 
 enum class LinkRelation : uint8_t {
-  sends,               // messages to the peer travel by it
-  receives,            // messages of the same process come by it as well
-  replaces,            // nothing was sent by the one that sends, which has found no process yet
-  of_another_process,  // whose address is that of the peer
+  sends,               // the link that carries messages to the peer
+  receives,            // another link of the same process: messages from it are taken
+  replaces,            // takes the place of the sending link, which has found no process yet
+  of_another_process,  // link of another process with the address of the peer
 };
 
 // `link` is one of `transport`. The lock of the PeerDirectory is held.
@@ -23,7 +24,7 @@ enum class LinkRelation : uint8_t {
   if (known != 0)
     return known == transport.incarnation(link) ? LinkRelation::receives
                                                 : LinkRelation::of_another_process;
-  // Payloads that wait were measured for the other one.
+  // Queued payloads may be as long as the other transport allows.
   return transport.capabilities().max_eager_bytes >= peer.transport->capabilities().max_eager_bytes
              ? LinkRelation::replaces
              : LinkRelation::receives;

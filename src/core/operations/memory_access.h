@@ -1,5 +1,5 @@
-// Which memory of this process is exposed to peers: the descriptions that went out with the
-// operations that still go on. Message path of large payloads.
+// Memory of this process that is exposed to peers: the descriptions that were sent with the
+// operations that have not ended. Message path of large payloads.
 #pragma once
 
 #include "core/operations/operation_table.h"

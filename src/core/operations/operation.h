@@ -23,10 +23,10 @@ struct UnexpectedHeader;
 struct QueuedSend {
   enum class Kind : uint8_t {
     request,        // Operation: its first message
-    request_data,   // Operation: data messages that the target asked for
+    request_data,   // Operation: data messages that the target requested
     transfer_data,  // Transfer: data messages to the initiator of a get
     answer,         // Answer: an acknowledgement or a small reply
-    mark,           // none: requests are held, see SendQueues
+    mark,           // no message: shows that requests are held, see SendQueues
   };
   QueuedSend* next_queued = nullptr;
   Kind kind = Kind::request;
@@ -37,8 +37,8 @@ struct alignas(64) Operation : QueuedSend, Request {
   // Whether its first message has gone out, since no answer counts before. Written under the send
   // lock; `sent` is final.
   enum class Stage : uint8_t {
-    sending,  // the transport is being asked: an answer may arrive before the sender goes on
-    queued,   // it waits in the peer's send queue
+    sending,  // send() is running: an answer may arrive before the sender continues
+    queued,   // the operation waits in the peer's send queue
     sent,
   };
   std::atomic<Stage> stage{Stage::sending};
@@ -48,11 +48,11 @@ struct alignas(64) Operation : QueuedSend, Request {
   std::atomic<uint8_t> generation{0};
   bool send_due = false;    // PTL_EVENT_SEND has not been reported
   bool answer_due = false;  // an acknowledgement or reply is to be reported
-  bool direct = false;      // the target fetches the payload, or asks for it in data messages
+  bool direct = false;      // the target fetches the payload, or requests it in data messages
   bool copied = false;      // the payload waits in a VolatileCopy
   bool streaming = false;   // data messages are being sent
   NetworkInterface* interface = nullptr;
-  // Data messages asked for by the target of a long put.
+  // Data messages that the target of a long put requested.
   uint64_t stream_position = 0;
   uint64_t stream_end = 0;
   uint32_t stream_cookie = 0;
@@ -73,7 +73,7 @@ struct alignas(64) Transfer : QueuedSend {
   std::atomic<uint32_t> next_free{0};
   std::atomic<uint8_t> generation{0};
   bool writes_peer = false;   // a get: data flow to the initiator
-  bool streaming = false;     // in the send queue
+  bool streaming = false;     // the transfer is in the send queue
   bool ended = false;         // all is moved or has failed; only the reporting is left
   bool by_messages = false;   // the peer's memory cannot be reached directly
   bool source_fault = false;  // the initiator's memory is not accessible
@@ -91,8 +91,8 @@ struct alignas(64) Transfer : QueuedSend {
   ptl_ni_fail_t fail = PTL_NI_OK;
   bool event_reserved = false;
   bool unlink_reserved = false;
-  uint32_t release_mark = 0;        // of the transport, see Transport::payload_mark()
-  Transfer* next_active = nullptr;  // to be advanced, or behind Peer::unreleased_head: never both
+  uint32_t release_mark = 0;        // see Transport::payload_mark()
+  Transfer* next_active = nullptr;  // link of the active list or of Peer::unreleased_head
   unsigned remote_count = 0;
   RemoteMemory remote[transfer_remote_pieces];
 };
@@ -116,7 +116,7 @@ struct Answer : QueuedSend {
   std::atomic<uint32_t> next_free{0};
   MessageHeader header{};
   uint32_t payload_length = 0;
-  uint32_t long_payload = 0;  // index of the LongPayload, if it does not fit here
+  uint32_t long_payload = 0;  // index of the LongPayload, if the payload does not fit here
   std::byte payload[short_answer_bytes];
 };
 struct LongPayload {

@@ -19,7 +19,7 @@ class OperationTable {
   // Set-up path. False: no address space.
   [[nodiscard]] bool open() noexcept;
 
-  // nullptr: none is free.
+  // Returns nullptr if none is free.
   [[nodiscard]] Operation* allocate(Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock) {
     const uint32_t index = peer.free_operations;
     if (index == none) [[unlikely]]
@@ -51,7 +51,7 @@ class OperationTable {
     if (peer.returned_chain_head != none) return_chain(peer);
   }
 
-  // nullptr: the cookie names none that has not ended.
+  // Returns nullptr if the cookie names no operation that goes on.
   [[nodiscard]] Operation* find(uint32_t cookie) const noexcept {
     return find_by_cookie(operations_, cookie);
   }
@@ -67,14 +67,14 @@ class OperationTable {
   // Copies the payload, which waits in a send queue, so that its buffer may be reused. Leaves
   // `copied` false if it is not there.
   void copy_payload(Operation& operation) noexcept;
-  // nullptr: the payload lies where the descriptor says.
+  // Returns nullptr if the payload was not copied: it lies where the descriptor says.
   [[nodiscard]] const std::byte* copy_of(const Operation& operation) const noexcept {
     return operation.copied ? copies_.at(operations_.index_of(operation)).bytes : nullptr;
   }
 
  private:
   static void make_free(Operation& operation) noexcept {
-    // The uppermost bit of a cookie tells counted puts from operations.
+    // The uppermost bit of a cookie distinguishes counted puts from operations.
     constexpr uint8_t generation_mask = 0x7f;
     const uint8_t generation = operation.generation.load(std::memory_order_relaxed);
     operation.generation.store((generation + 1) & generation_mask, std::memory_order_relaxed);

@@ -100,7 +100,7 @@ Peer* PeerDirectory::accept(Link& link, Transport& transport) noexcept {
                 ProcessText(link.peer.nid, link.peer.pid).c_str());
     return nullptr;
   }
-  // It may have connected before there was a better way to this process.
+  // The peer may have connected before a preferred transport reached this process.
   if (attach_by_better(*peer, transport, transport.incarnation(link))) {
     set_peer(link, peer);
     return peer;
@@ -125,7 +125,7 @@ void PeerDirectory::try_better(Peer& peer) noexcept {
   static_cast<void>(attach_by_better(peer, *peer.transport, found));
 }
 
-// By a transport that is tried before that one and leads to the same process.
+// Attaches the peer by a transport that precedes `than` and leads to the same process.
 bool PeerDirectory::attach_by_better(Peer& peer, const Transport& than,
                                      uint64_t incarnation) noexcept {
   const WithoutCancellation scope;
@@ -135,7 +135,7 @@ bool PeerDirectory::attach_by_better(Peer& peer, const Transport& than,
       if (transport.get() == &than) break;
       std::string& answer = answers.emplace_back();
       const Capabilities& offers = transport->capabilities();
-      // Payloads that wait were measured for the other one.
+      // Queued payloads may be as long as the other transport allows.
       if (!offers.finds_at_once || offers.max_eager_bytes < than.capabilities().max_eager_bytes)
         continue;
       Link* const link = transport->connect(peer.id, &answer);

@@ -14,22 +14,23 @@
 
 namespace lintel {
 
-// How a process is reached.
+// Path to a process.
 struct PeerPath {
-  const char* transport;  // nullptr: it is not
+  const char* transport;  // nullptr if no transport reaches the process
   std::string device;
-  std::string reason;  // why none of those that are tried before it; or why it is not reached
+  std::string reason;  // why no preceding transport is used, or why none reaches the process
 };
 
 class PeerDirectory {
  public:
-  using Transports = std::span<const std::unique_ptr<Transport>>;  // in the order of preference
+  using Transports = std::span<const std::unique_ptr<Transport>>;  // ordered by preference
 
   // Set-up path. False: no address space. The transports and the list of unused ones must outlive
   // the directory.
   [[nodiscard]] bool open(Transports transports, std::span<const OpenedTransports::Unused> unused,
                           PollFlag& in_process_sends) noexcept;
-  // Set-up path: of the own poller, which does not look after peers before there are any.
+  // Set-up path. `doorbell` is that of the own poller, which does not check peers before there are
+  // any.
   void set_doorbell(Doorbell& doorbell) noexcept { doorbell_ = &doorbell; }
 
   // The peer with that address, connecting to it if this is the first use or it failed earlier.
@@ -66,8 +67,8 @@ class PeerDirectory {
   [[nodiscard]] bool has_others() const noexcept LINTEL_REQUIRES(polling);
   // An operation waits for a peer.
   [[nodiscard]] bool awaits_any() const noexcept LINTEL_REQUIRES(polling);
-  // Asks each transport about those of its peers that an operation waits for.
-  // Calls check(Transport&, Link* const*, count).
+  // Has each transport check those of its peers that an operation waits for. Calls
+  // check(Transport&, Link* const*, count).
   template <typename Check>
   void check_awaited(Check&& check) noexcept LINTEL_REQUIRES(polling) {
     constexpr unsigned checked_at_once = 64;

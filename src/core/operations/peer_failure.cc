@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t gone_said_again_ns = 10'000'000'000;
 constexpr uint32_t many_answers = 64;
 
-// Of process, transport and reason.
+// Returns the format of a log line. Its arguments are process, transport and reason.
 constexpr const char* failure_format(Link::Failure::Kind kind) noexcept {
   switch (kind) {
     case Link::Failure::Kind::unanswered:
@@ -84,7 +84,7 @@ void fail_peer(PhysicalInterface& physical, Peer& peer, const Link::Failure& fai
   transfers.for_each([&](Transfer& transfer) {
     polling.assert_held();
     if (transfer.peer.load(std::memory_order_relaxed) != &peer) return;
-    // One that is to be advanced fails by itself, or has ended and only reports.
+    // An active transfer fails by itself, or has ended and only posts its events.
     if (transfers.is_active(transfer))
       transfer.stays = false;  // nobody says any more when its memory is released
     else

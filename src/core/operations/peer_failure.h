@@ -1,4 +1,4 @@
-// What follows when a peer has died or left. Connection path.
+// Actions when a peer has died or closed its interface. Connection path.
 #pragma once
 
 #include "core/operations/peer.h"

@@ -1,8 +1,8 @@
-// How much of the pools of a process one of its peers may take. Message path.
+// Share of the pools of a process that one peer may take. Message path.
 //
-// A correct peer never comes to its limit: it keeps so many operations in flight that half of what
-// it is granted suffices. The other half is for operations that it has given up (PtlNIFini) and
-// whose answers still wait here.
+// A correct peer never reaches its limit: it limits its operations in flight so that half of its
+// share suffices. The other half is for operations that it has given up (PtlNIFini) and whose
+// answers still wait here.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +13,16 @@
 
 namespace lintel {
 
-// As initiator: further requests of the kind are held until so few operations are in flight.
+// Limits of an initiator: further requests of the kind are held while this many operations are in
+// flight.
 inline constexpr uint32_t most_long_replies_in_flight = 1u << 12;
 inline constexpr uint32_t most_transfers_in_flight = 1u << 14;
-// As target: LongPayloads and Transfers of one peer.
+// Limits of a target: LongPayloads and Transfers of one peer.
 inline constexpr uint32_t most_long_answers_of_peer = 2 * most_long_replies_in_flight;
 inline constexpr uint32_t most_transfers_of_peer = 2 * most_transfers_in_flight;
 
-// Whether a peer that has `taken` objects of a pool may take another one: not more than are left
-// for the others, so that several greedy peers together leave some.
+// Whether a peer that has `taken` objects of a pool may take another one. A peer may have at most
+// as many as are left for the others, so that several peers at their limit leave some.
 [[nodiscard]] constexpr bool may_take(uint32_t taken, uint32_t most, uint32_t in_use,
                                       uint32_t capacity) noexcept {
   return taken < std::min(most, capacity - in_use);

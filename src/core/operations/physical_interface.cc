@@ -27,7 +27,7 @@ namespace {
 // A look within the node is cheap enough for this.
 constexpr uint64_t longest_peer_check_ns = 500'000'000;
 
-// How long close() goes on sending what is queued.
+// Maximum time for which close() sends queued messages.
 constexpr uint64_t closing_limit_ns = 500'000'000;
 
 ProgressMode progress_mode() noexcept {
@@ -208,8 +208,8 @@ void PhysicalInterface::on_peer_failed(Link& link) noexcept {
   if (peer->link == &link) return fail_peer(*this, *peer, link.failure);
   // An earlier incarnation may be reported after its successor has connected.
   if (relation_of(*peer, poller_.transports().current(), link) != LinkRelation::receives) return;
-  // What the peer sent by it may be lost, answers among that. The other link may live on: its next
-  // message connects anew.
+  // Messages that the peer sent by this link may be lost, answers included. The other link may
+  // still work: its next message connects anew.
   fail_peer(*this, *peer, link.failure);
   PeerDirectory::set_peer(*peer->link, nullptr);
 }

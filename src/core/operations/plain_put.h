@@ -35,7 +35,7 @@ namespace lintel {
         (entry->uid != PTL_UID_ANY && entry->uid != initiator.uid) ||
         !entry->region.contains(header.remote_offset, length)) [[unlikely]]
       return false;
-    // Its memory is contiguous.
+    // The memory of the entry is contiguous.
     const bool posts = delivery_event_wanted(*portal, *entry);
     const bool reserves = posts && portal->flow_controlled();
     if (reserves && !portal->event_queue->queue.try_reserve()) return false;

@@ -64,7 +64,7 @@ bool is_well_formed(const Arrival& arrival) noexcept {
   }
 }
 
-// Where in the entry the message goes, and how many bytes of it.
+// Place of a message in the entry, and the number of its bytes that fit.
 struct Placement {
   uint64_t offset;
   uint64_t mlength;
@@ -121,8 +121,8 @@ unsigned required_options(MessageKind kind) noexcept {
   }
 }
 
-// The message goes no further. PTL_OC_ACK_REQ asks only whether the target dealt with it: being
-// dropped or refused counts as that (spec 3.15.1), a disabled portal does not.
+// The message goes no further. PTL_OC_ACK_REQ requests only a report that the target dealt with it:
+// being dropped or refused counts as that (spec 3.15.1), a disabled portal does not.
 [[gnu::cold]] void refuse(const Arrival& arrival, Refusal reason, ptl_ni_fail_t fail) noexcept
     LINTEL_REQUIRES(polling) {
   const bool only_completion = arrival.header.requested_ack() == PTL_OC_ACK_REQ;
@@ -255,7 +255,7 @@ bool reserve_events(const PortalEntry& portal, const ListEntry& entry,
                     EventReservation& reservation) noexcept LINTEL_REQUIRES(portal.lock) {
   if (!portal.flow_controlled()) return true;
   EventQueue& queue = portal.event_queue->queue;
-  // Also if only a failure would post an event.
+  // The reservation is also needed if only a failure would post an event.
   if (!entry.has(PTL_ME_EVENT_COMM_DISABLE)) {
     if (!queue.try_reserve()) return false;
     reservation.communication = true;
@@ -357,7 +357,7 @@ void deliver(Arrival& arrival, PortalEntry& portal, ListEntry& entry) noexcept
       if (keeps_header) interface.unexpected_headers().release(*unexpected);
       if (reservation.communication) portal.event_queue->queue.cancel_reservation();
       if (reservation.unlink) portal.event_queue->queue.cancel_reservation();
-      // What one peer takes too much does not end the service for the others.
+      // One peer that takes too many transfers does not end the service for the others.
       return transfers.is_full() ? exhaust(arrival, portal, &entry, PTL_LINTEL_DROP_NO_TRANSFER)
                                  : drop(arrival, portal, PTL_LINTEL_DROP_NO_TRANSFER);
     }
@@ -416,7 +416,7 @@ void handle_request(PhysicalInterface& physical, Peer& peer,
                     const InboundMessage& message) noexcept {
   const MessageHeader& header = message.header;
   Refusal reason = PTL_LINTEL_DROP_NO_INTERFACE;
-  // nullptr: the process has no such interface (any more): spec 4.2.2, dropped.
+  // The process may have no such interface, or no longer: the request is dropped (spec 4.2.2).
   if (NetworkInterface* interface = physical.logical(header.interface_slot());
       interface != nullptr) {
     Arrival arrival{physical,

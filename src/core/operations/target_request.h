@@ -8,10 +8,10 @@
 
 namespace lintel {
 
-// Who sent a message, as the interface names it.
+// Sender of a message, as identified on the interface.
 struct Initiator {
   ptl_process_t id;
-  uint64_t source;  // for matching, see match_criteria.h
+  uint64_t source;  // source for matching, see match_criteria.h
   ptl_uid_t uid;
 };
 

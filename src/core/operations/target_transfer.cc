@@ -200,7 +200,7 @@ void advance_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept
     return;
   }
   Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
-  // Its link may become that of the next process with its address.
+  // The link may be used by the next process with the peer's address.
   if (peer.failed.load(std::memory_order_acquire))
     return fail(physical, transfer, PTL_NI_UNDELIVERABLE);
   const bool asynchronous = peer.transport->capabilities().remote_asynchronous;
@@ -255,7 +255,7 @@ void start_transfer(Arrival& arrival, Transfer& transfer) noexcept {
   physical.answers().flush_acknowledgements(peer);
 }
 
-// One remote read for all: the cost of a call is that of copying several KiB.
+// Fetches all by one remote read: a call costs as much as copying several KiB.
 void fetch_batch(PhysicalInterface& physical) noexcept {
   const TransferBatch batch = std::exchange(physical.transfers().batch(), TransferBatch{});
   if (batch.count == 0) return;
@@ -365,7 +365,7 @@ bool send_transfer_data(PhysicalInterface& physical, Peer& peer, Transfer& trans
   } else {
     transfer.stays = false;
   }
-  // Its events are posted without the send lock, in the next round of polling.
+  // The events of the transfer are posted without the send lock, in the next round of polling.
   transfer.streaming = false;
   transfer.ended = true;
   physical.transfers().activate(transfer);

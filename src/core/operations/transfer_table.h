@@ -19,11 +19,11 @@ class TransferTable {
   // Set-up path. False: no address space.
   [[nodiscard]] bool open() noexcept;
 
-  // nullptr: none is free, or not for this peer.
+  // Returns nullptr if none is free, or if the peer has its share.
   [[nodiscard]] Transfer* allocate(const Peer& peer) noexcept LINTEL_REQUIRES(polling);
   [[nodiscard]] bool is_full() const noexcept { return in_use_ == transfers_.capacity(); }
   void release(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
-  // nullptr: the cookie names none that goes on.
+  // Returns nullptr if the cookie names no transfer that goes on.
   [[nodiscard]] Transfer* find(uint32_t cookie) const noexcept;
   [[nodiscard]] uint32_t cookie_of(const Transfer& transfer) const noexcept;
   // Calls action(Transfer&) for all that go on.

@@ -1,5 +1,5 @@
-// Why a peer is served by one transport and not by one that is tried before it. Connection path;
-// the lock of the PeerDirectory held.
+// Reasons why a peer is served by one transport and not by one that precedes it. Connection path;
+// the lock of the PeerDirectory is held.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,9 @@ class TransportReasons {
     transports_ = transports;
     unused_ = unused;
   }
-  // `answers`: what the transports said that were tried before the one with index `chosen`; all of
-  // them were if that is the number of transports. Empty where one was not tried. The text stays.
+  // `answers`: the reasons of the transports that precede the one with index `chosen`. If `chosen`
+  // is the number of transports, no transport was chosen. A reason is empty if its transport was
+  // not tried. The returned text is never released.
   [[nodiscard]] const std::string& of(size_t chosen, const std::vector<std::string>& answers);
 
  private:
@@ -28,7 +29,7 @@ class TransportReasons {
 
   Transports transports_;
   std::span<const OpenedTransports::Unused> unused_;
-  std::set<std::string> texts_;  // most peers have one of a few
+  std::set<std::string> texts_;  // most peers share a few texts
 };
 
 }  // namespace lintel
