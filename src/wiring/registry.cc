@@ -363,7 +363,7 @@ NodeIdentity requested_nid(TransportSettings& settings) {
 // Determines the nid, and the RDMA port that would be used: its address is the nid unless another
 // was requested.
 NodeIdentity settle_nid(TransportSettings& settings) {
-  const NodeIdentity requested = requested_nid(settings);
+  NodeIdentity requested = requested_nid(settings);
   if (rank_of(settings, verbs_entry.name) != unlisted)
     settings.verbs = configured_verbs(requested.nid);
   if (!requested.reason.empty()) return requested;

@@ -45,6 +45,7 @@ class Rendezvous {
   virtual std::vector<unsigned> nodes(const std::vector<ptl_process_t>& processes) const {
     std::map<ptl_nid_t, unsigned> numbers;
     std::vector<unsigned> nodes;
+    nodes.reserve(processes.size());
     for (const ptl_process_t& process : processes) {
       nodes.push_back(numbers.try_emplace(process.phys.nid, static_cast<unsigned>(numbers.size()))
                           .first->second);
