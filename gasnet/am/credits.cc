@@ -13,7 +13,7 @@ bool CreditsToReturn::add(gex_Rank_t rank) {
 }
 
 void CreditsToReturn::list(gex_Rank_t rank) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   ranks_.push_back(rank);
   waiting_.store(ranks_.size(), std::memory_order_relaxed);
 }
@@ -27,7 +27,7 @@ uint32_t CreditsToReturn::take(gex_Rank_t rank, uint32_t most) {
 }
 
 bool CreditsToReturn::next(gex_Rank_t* rank) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   while (!ranks_.empty()) {
     *rank = ranks_.back();
     ranks_.pop_back();

@@ -65,7 +65,8 @@ class CreditsToReturn {
   uint32_t at_once_;
   std::atomic<size_t> waiting_{0}; /* size of ranks_, to be read without the lock */
   Mutex mutex_;
-  std::vector<gex_Rank_t> ranks_; /* each once, from when its count rises from 0 */
+  /* Each time that a count rises from 0. The count may have been taken since then. */
+  std::vector<gex_Rank_t> ranks_ LINTEL_GASNET_GUARDED_BY(mutex_);
 };
 
 }  // namespace lintel::gasnet

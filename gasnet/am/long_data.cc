@@ -16,7 +16,7 @@ LongData::LongData(ptl_size_t events) : queue_(network().new_queue(events)) {
 
 bool LongData::is_complete(gex_Rank_t source, uint64_t operation, bool is_request,
                            const PutFields& fields, const void* payload) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto found = std::find_if(arrivals_.begin(), arrivals_.end(), [&](const Arrival& a) {
     return a.source == source && a.operation == operation;
   });
@@ -57,7 +57,7 @@ bool LongData::next_arrival(Arrival* arrival) {
 }
 
 bool LongData::complete(const Arrival& arrival, WaitingMessage* message) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& w) {
     return w.arrival.source == arrival.source && w.arrival.operation == arrival.operation;
   });

@@ -87,7 +87,7 @@ void Outbox::acknowledged(SendRecord* record, bool is_data, ptl_ni_fail_t result
     Attempts& attempts = refused.attempts();
     const unsigned int shift = std::min(attempts.refusals++, kLargestShift);
     attempts.send_again_at = gasnett_ticks_now() + (kFirstDelayNs << shift);
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     refused_.push_back(refused);
     waiting_.store(refused_.size(), std::memory_order_relaxed);
     return;
@@ -111,8 +111,8 @@ void Outbox::data_have_arrived(SendRecord* record) {
 }
 
 unsigned int Outbox::send_refused_again() {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return 0;
+  if (!mutex_.try_lock()) return 0;
+  const LockGuard lock(mutex_, std::adopt_lock);
   const gasnett_tick_t now = gasnett_ticks_now();
   const auto due = std::partition(refused_.begin(), refused_.end(), [now](const Refused& refused) {
     return refused.attempts().send_again_at > now;

@@ -15,7 +15,7 @@ namespace {
 
 struct Taken {
   Mutex mutex;
-  std::map<size_t, size_t> bytes_by_offset;
+  std::map<size_t, size_t> bytes_by_offset LINTEL_GASNET_GUARDED_BY(mutex);
 };
 Taken& taken() {
   static Taken& instance = *new Taken;
@@ -46,7 +46,7 @@ bool NodeMemory::is_enough_for(uint32_t members) {
 
 uint32_t NodeMemory::take(size_t bytes) {
   Taken& t = taken();
-  const std::lock_guard lock(t.mutex);
+  const LockGuard lock(t.mutex);
   size_t offset = 0;
   for (const auto& [begin, length] : t.bytes_by_offset) {
     if (begin - offset >= bytes) break;
@@ -60,7 +60,7 @@ uint32_t NodeMemory::take(size_t bytes) {
 
 void NodeMemory::give_back(uint32_t offset) {
   Taken& t = taken();
-  const std::lock_guard lock(t.mutex);
+  const LockGuard lock(t.mutex);
   t.bytes_by_offset.erase(offset);
 }
 
