@@ -22,9 +22,10 @@ namespace lintel::gasnet {
 /** The credits of this process. */
 class Credits {
  public:
-  explicit Credits(uint32_t count) : free_(count) {}
+  explicit Credits(uint32_t count) : count_(count), free_(count) {}
   bool try_take() {
     int64_t free = free_.load(std::memory_order_relaxed);
+    gasneti_assert(free >= 0 && free <= count_);
     if constexpr (!kCallsAreConcurrent) {
       if (free > 0) free_.store(free - 1, std::memory_order_relaxed);
       return free > 0;
@@ -38,9 +39,11 @@ class Credits {
       free_.fetch_add(count, std::memory_order_release);
     else
       free_.store(free_.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+    gasneti_assert(free_.load(std::memory_order_relaxed) <= count_);
   }
 
  private:
+  [[maybe_unused]] const int64_t count_; /* in all */
   std::atomic<int64_t> free_;
 };
 

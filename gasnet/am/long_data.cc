@@ -25,11 +25,13 @@ bool LongData::is_complete(gex_Rank_t source, uint64_t operation, bool is_reques
     arrivals_.pop_back();
     return true;
   }
+  gasneti_assert(waiting_count_.load(std::memory_order_relaxed) == waiting_.size());
   Waiting& waiting = waiting_.emplace_back();
   waiting.arrival = {source, operation};
   waiting.message.source = source;
   waiting.message.is_request = is_request;
   waiting.message.fields = fields;
+  gasneti_assert(fields.payload_bytes <= sizeof waiting.message.payload);
   std::memcpy(waiting.message.payload, payload, fields.payload_bytes);
   waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
   return false;

@@ -87,6 +87,7 @@ void TeamTrees::add(gasneti_team& team, const CollectiveRequest& request, Whole 
   for (uint32_t number = 0; number < count; ++number) {
     const Key key{call, number};
     Segment& segment = segments_[key];
+    gasneti_assert(!segment.team);
     segment.team = &team;
     segment.whole = whole;
     segment.request = request;
@@ -205,6 +206,7 @@ bool TeamTrees::advance(const Key& key, Segment& segment) {
     } else if (!segment.is_down) {
       if (!turn_downwards(segment)) return false;
     } else {
+      gasneti_assert(segment.whole->segments_left != 0);
       if (--segment.whole->segments_left == 0) finish(*segment.whole);
       g_started.fetch_sub(1, std::memory_order_relaxed);
       return true;

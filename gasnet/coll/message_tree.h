@@ -47,7 +47,10 @@ struct ArrivedVector {
   unsigned int messages = 0;
 
   void add(size_t offset, const void* part, size_t length);
-  bool has(size_t whole) const { return messages != 0 && received >= whole; }
+  bool has(size_t whole) const {
+    gasneti_assert(received <= whole);
+    return messages != 0 && received >= whole;
+  }
 };
 
 /** The calls of one team. */

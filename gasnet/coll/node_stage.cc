@@ -53,6 +53,7 @@ uint32_t NodeMemory::take(size_t bytes) {
     offset = begin + length;
   }
   if (offset + bytes > collective_bytes(neighbourhood().count())) return kNone;
+  gasneti_assert(t.bytes_by_offset.count(offset) == 0);
   t.bytes_by_offset[offset] = bytes;
   std::memset(at(neighbourhood().index(), static_cast<uint32_t>(offset)), 0, bytes);
   return static_cast<uint32_t>(offset);
@@ -61,6 +62,7 @@ uint32_t NodeMemory::take(size_t bytes) {
 void NodeMemory::give_back(uint32_t offset) {
   Taken& t = taken();
   const LockGuard lock(t.mutex);
+  gasneti_assert(t.bytes_by_offset.count(offset) == 1);
   t.bytes_by_offset.erase(offset);
 }
 

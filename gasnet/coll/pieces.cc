@@ -33,6 +33,7 @@ void PieceCalls::start(gasneti_team& team, uint32_t call_number,
   const Key key{team.number, call_number};
   const LockGuard lock(mutex_);
   Call& call = calls_[key];
+  gasneti_assert(!call.team);
   call.team = &team;
   call.event = &event;
   call.bytes = bytes;
@@ -77,6 +78,7 @@ bool PieceCalls::advance(const Key& key, Call& call) {
   });
   if (!send(key, call) || !call.incoming.empty()) return false;
   call.event->signal();
+  gasneti_assert(started_.load(std::memory_order_relaxed) != 0);
   started_.fetch_sub(1, std::memory_order_relaxed);
   return true;
 }

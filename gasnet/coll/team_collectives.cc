@@ -162,10 +162,12 @@ unsigned int TeamCollectives::advance_locked() {
       finish(call);
       ++done;
     }
-    if (calls_.front().is_done)
-      calls_.pop_front(); /* this one, so `next` is 0 */
-    else
+    if (calls_.front().is_done) {
+      gasneti_assert(next == 0);
+      calls_.pop_front();
+    } else {
       ++next;
+    }
   }
   node_.finish(calls_.empty() ? next_number_ : calls_.front().number);
   if (calls_.size() != calls_count_.load(std::memory_order_relaxed)) count_calls();
@@ -202,6 +204,7 @@ void TeamCollectives::combine_contributions(const Call& call) const {
 }
 
 void TeamCollectives::finish(Call& call) {
+  gasneti_assert(call.is_started && !call.is_done);
   call.is_done = true;
   if (counts_halves(call)) ++halves_over_;
   if (!call.event) return;
@@ -219,6 +222,7 @@ void TeamCollectives::await_release(Call& call, bool wants_result) {
 }
 
 void TeamCollectives::start_call(Call& call) {
+  gasneti_assert(!call.is_started);
   call.is_started = true;
   if (!call.event) {
     const Schedule schedule = schedule_of(call.request, places_.own(), places_.count(), 0);

@@ -96,6 +96,7 @@ void delete_team(gex_TM_t tm) {
   Teams& t = teams();
   {
     const LockGuard lock(t.mutex);
+    gasneti_assert(t.numbers.count(tm->number) == 1 && tm->number < t.next_number);
     std::erase(t.all, tm);
     t.numbers.erase(tm->number);
     t.highest_deleted = std::max(t.highest_deleted, tm->number);
@@ -117,6 +118,7 @@ bool claim_team_number(uint32_t number) {
 
 void give_up_team_number(uint32_t number) {
   const LockGuard lock(teams().mutex);
+  gasneti_assert(teams().numbers.count(number) == 1);
   teams().numbers.erase(number);
 }
 

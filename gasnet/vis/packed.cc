@@ -47,6 +47,7 @@ class OpenMessages {
     }
     const uint32_t number = free_.back();
     free_.pop_back();
+    gasneti_assert(!messages_[number].event);
     messages_[number].event = &event;
     messages_[number].near.assign(near, near + count);
     return number;
@@ -61,6 +62,7 @@ class OpenMessages {
   }
   void close(gex_AM_Arg_t number) {
     const LockGuard lock(mutex_);
+    gasneti_assert(messages_[static_cast<uint32_t>(number)].event);
     messages_[static_cast<uint32_t>(number)].event = nullptr;
     free_.push_back(static_cast<uint32_t>(number));
   }
