@@ -57,11 +57,11 @@ class PieceCalls {
     std::vector<OutgoingPiece> outgoing;
     std::vector<IncomingPiece> incoming;
   };
-  bool send(const Key& key, Call& call);
-  bool advance(const Key& key, Call& call);
+  bool send(const Key& key, Call& call) LINTEL_GASNET_REQUIRES(mutex_);
+  bool advance(const Key& key, Call& call) LINTEL_GASNET_REQUIRES(mutex_);
 
   Mutex mutex_;
-  std::map<Key, Call> calls_;
+  std::map<Key, Call> calls_ LINTEL_GASNET_GUARDED_BY(mutex_);
   std::atomic<size_t> started_{0}; /* may be read without the lock */
 };
 

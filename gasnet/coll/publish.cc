@@ -35,7 +35,7 @@ int gex_EP_PublishBoundSegment(gex_TM_t tm, gex_EP_t* eps, size_t num_eps, gex_F
                         GASNET_MAXEPS);
   std::vector<Published> mine;
   for (size_t i = 0; i < num_eps; ++i)
-    if (const gex_Segment_t segment = eps[i]->segment)
+    if (const gex_Segment_t segment = gex_EP_QuerySegment(eps[i]))
       mine.push_back({reinterpret_cast<uintptr_t>(segment->address), segment->bytes,
                       gex_System_QueryJobRank(), eps[i]->index});
   const std::vector<uint32_t> counts = gather(tm, static_cast<uint32_t>(mine.size()));

@@ -11,8 +11,10 @@
 #include <memory>
 #include <vector>
 
+#include "endpoint/endpoint.h"
 #include "job/shared_memory.h"
 #include "tools/headers.h"
+#include "tools/lock.h"
 
 namespace lintel::gasnet {
 
@@ -51,7 +53,8 @@ class SegmentTable {
   /** All memory of all processes is the segment of their primordial endpoints. */
   void set_everything() { is_everything_ = true; }
   bool is_everything() const { return is_everything_; }
-  Entry of(gex_Rank_t rank, gex_EP_Index_t index) const {
+  /** Unchecked: an entry is set before the client uses the segment. Memory is never freed. */
+  Entry of(gex_Rank_t rank, gex_EP_Index_t index) const LINTEL_GASNET_UNCHECKED_LOCKS {
     if (is_everything_ && index == 0) return {0, UINTPTR_MAX};
     if (index >= GASNET_MAXEPS || !entries_[index]) return {};
     return entries_[index][rank];
@@ -68,13 +71,15 @@ class SegmentTable {
 
  private:
   bool is_everything_ = false;
-  std::unique_ptr<Entry[]> entries_[GASNET_MAXEPS];
+  ProcessMutex mutex_;
+  std::unique_ptr<Entry[]> entries_[GASNET_MAXEPS] LINTEL_GASNET_GUARDED_BY(mutex_);
 };
 
 SegmentTable& segment_table();
 
 /** Binds a segment to an endpoint. Other processes can reach it from now on. */
-void bind_segment(gasneti_endpoint& endpoint, gasneti_segment& segment);
+void bind_segment(gasneti_endpoint& endpoint, gasneti_segment& segment)
+    LINTEL_GASNET_REQUIRES(endpoint.client->mutex);
 
 /** The largest segments, as gex_Client_Init has computed them. */
 struct SegmentLimits {

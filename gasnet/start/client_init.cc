@@ -262,11 +262,10 @@ void follow_environment(const int* argc, char*** argv) {
 
 /** Returns when the parts of all processes have started. */
 void start_all_parts(gasneti_client& client, Exchange& end, bool segment_is_everything) {
-  constexpr auto kIndex = gex_EP_Index_t{0};
   gex_EP_t endpoint = GEX_EP_INVALID;
   gex_EP_Create(&endpoint, &client, GEX_EP_CAPABILITY_ALL, 0);
   network().allocate(PortalIndex::kSegment, 0, PTL_EQ_NONE);
-  client.team = new_primordial_team(&client, client.endpoints[kIndex], 0);
+  client.team = new_primordial_team(&client, endpoint, 0);
   set_the_client(&client);
   const char can = start_parts();
   if (segment_is_everything) open_everything();
@@ -317,7 +316,7 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
   report_other_variables();
 
   *client_p = client;
-  *ep_p = client->endpoints[0];
+  *ep_p = client->endpoint(0);
   *tm_p = client->team;
   return GASNET_OK;
 }
