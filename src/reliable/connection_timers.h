@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "reliable/connection.h"
 #include "util/doorbell.h"
@@ -91,9 +92,28 @@ class ConnectionTimers {
   }
 
  private:
-  void add(Connection& connection) noexcept;
-  bool lower(uint64_t at_ns) noexcept;
-  void adopt_new() noexcept;
+  void add(Connection& connection) noexcept {
+    connection.with_timer.linked = true;
+    Connection* head = new_.load(std::memory_order_relaxed);
+    do {
+      connection.with_timer.next = head;
+    } while (!new_.compare_exchange_weak(head, &connection, std::memory_order_release,
+                                         std::memory_order_relaxed));
+  }
+  bool lower(uint64_t at_ns) noexcept {
+    uint64_t earliest = earliest_ns_.load(std::memory_order_relaxed);
+    while (at_ns < earliest)
+      if (earliest_ns_.compare_exchange_weak(earliest, at_ns, std::memory_order_seq_cst))
+        return true;
+    return false;
+  }
+  void adopt_new() noexcept {
+    Connection* added = new_.exchange(nullptr, std::memory_order_acquire);
+    while (added != nullptr) {
+      Connection* const next = std::exchange(added->with_timer.next, active_);
+      active_ = std::exchange(added, next);
+    }
+  }
 
   PollerWakeup& wakeup_;
   std::atomic<uint64_t> earliest_ns_{never};  // nothing is due before

@@ -4,8 +4,7 @@
 
 #include "reliable/acknowledger.h"
 #include "reliable/connection_closer.h"
-#include "reliable/frame_parts.h"
-#include "reliable/received_acknowledgements.h"
+#include "reliable/sender.h"
 
 namespace lintel {
 
@@ -17,9 +16,8 @@ class MessageAssembler {
  public:
   enum class Taken : uint8_t { yes, no_room, malformed };
 
-  // `early`: of the buffers that are given to take().
-  MessageAssembler(const ReliableContext& context, FramePool& early, Reassembly& reassembly,
-                   MessageBatch& batch, ConnectionCloser& closer) noexcept;
+  MessageAssembler(const ReliableContext& context, MessageBatch& batch,
+                   ConnectionCloser& closer) noexcept;
 
   // The body of the next numbered frame. `held`: its buffer, if that is not the link's; taken over
   // on yes.
@@ -43,29 +41,25 @@ class MessageAssembler {
   bool begin_message(Connection& connection, uint32_t bytes, uint64_t now_ns) noexcept
       LINTEL_REQUIRES(polling);
 
+  const ReliableContext context_;
   const uint32_t longest_data_;
   // A message that has made no progress for so long may lose its buffer.
-  const uint64_t patience_ns_;
-  FramePool& early_;
-  Reassembly& reassembly_;
+  const uint64_t stall_timeout_ns_;
   MessageBatch& batch_;
   ConnectionCloser& closer_;
 };
 
 class DataReceiver {
  public:
-  DataReceiver(const ReliableContext& context, FramePool& early, ConnectionTimers& timers,
-               ReceivedAcknowledgements& received, Acknowledger& acknowledger, MessageBatch& batch,
-               ConnectionCloser& closer, MessageAssembler& assembler) noexcept
+  DataReceiver(const ReliableContext& context, Sender& sender, Acknowledger& acknowledger,
+               MessageBatch& batch, ConnectionCloser& closer, MessageAssembler& assembler) noexcept
       : context_(context),
-        early_(early),
-        timers_(timers),
-        received_(received),
+        longest_frame_(std::max(context.link.mtu(), PacketLink::least_mtu)),
+        sender_(sender),
         acknowledger_(acknowledger),
         batch_(batch),
         closer_(closer),
-        assembler_(assembler),
-        parts_(early, std::max(context.link.mtu(), PacketLink::least_mtu)) {}
+        assembler_(assembler) {}
 
   // A data frame whose check is right, on an established connection.
   void take(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
@@ -73,14 +67,6 @@ class DataReceiver {
   // A part of one; what it acknowledges was taken.
   void take_part(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
                  uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
-  // Whether parts of a frame are missing. Forgets those of a frame that came as a whole after all.
-  [[nodiscard]] bool awaits_parts(Connection& connection) noexcept {
-    if (connection.parts == nullptr) return false;
-    if (sequence_distance(connection.parts->sequence, connection.receive.expected()) < 0)
-      parts_.drop(connection.parts);
-    return connection.parts != nullptr;
-  }
-
   // When to try again, after an expected frame found no room for its message and was kept:
   static constexpr uint64_t room_retry_ns = 1'000'000;
   // The expected frame, if it is kept. False: it is not.
@@ -103,14 +89,12 @@ class DataReceiver {
                    uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
 
   const ReliableContext context_;
-  FramePool& early_;
-  ConnectionTimers& timers_;
-  ReceivedAcknowledgements& received_;
+  const uint32_t longest_frame_;  // of a peer
+  Sender& sender_;
   Acknowledger& acknowledger_;
   MessageBatch& batch_;
   ConnectionCloser& closer_;
   MessageAssembler& assembler_;
-  FrameParts parts_;
 };
 
 }  // namespace lintel

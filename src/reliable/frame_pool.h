@@ -36,6 +36,7 @@ struct alignas(16) FrameBuffer {
   // Of all behind the FrameHeader, up to the payload if frame_unchecked is set. False: the payload
   // is not readable memory.
   [[nodiscard]] bool compute_body_check(uint32_t seed) noexcept;
+  [[nodiscard]] bool has_readable_payload() const noexcept;
 };
 static_assert(offsetof(FrameBuffer, link_header) + PacketLink::headroom == sizeof(FrameBuffer));
 

@@ -23,8 +23,9 @@ class QuietLink {
   // descriptor. A poller that sleeps between messages keeps it attached.
   static constexpr unsigned polls_until_detached = 64;
 
-  QuietLink(const ReliableContext& context, PollerWakeup& wakeup, ConnectionTimers& timers) noexcept
-      : link_(context.link), settings_(context.settings), wakeup_(wakeup), timers_(timers) {}
+  QuietLink(PacketLink& link, const ReliableSettings& settings, PollerWakeup& wakeup,
+            ConnectionTimers& timers) noexcept
+      : link_(link), settings_(settings), wakeup_(wakeup), timers_(timers) {}
 
   // Set-up path. From then on frames that come while the poller does not ask ring the doorbell.
   void watch(Doorbell& doorbell) noexcept;

@@ -1,11 +1,17 @@
 // The receiving half of a connection: which numbered frame is next, which came early and wait for
-// those before them, what is to be acknowledged. Message path; the connection's lock is held.
+// those before them, what is to be acknowledged. Message path. Only the poller changes it, with the
+// connection's lock held.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "reliable/frame.h"
 #include "reliable/frame_pool.h"
+#include "reliable/peer_silence.h"
+#include "reliable/reassembly.h"
+#include "util/assert.h"
 
 namespace lintel {
 
@@ -39,6 +45,17 @@ class ReceiveWindow {
   }
   [[nodiscard]] bool has_early() const noexcept { return early_ != nullptr; }
   [[nodiscard]] uint64_t early_bytes() const noexcept { return early_bytes_; }
+  // Acknowledgements name the last probe of the peer.
+  void note_probe(uint32_t number) noexcept { probe_ = number; }
+  [[nodiscard]] uint32_t probe() const noexcept { return probe_; }
+  // The acknowledgement in every frame.
+  void acknowledge_in(FrameHeader& header) const noexcept {
+    header.acknowledged = expected_;
+    if (early_ == nullptr) return;
+    uint64_t words[1 + most_selective_words];
+    static_cast<void>(selective_words(words));
+    header.selective = words[0];
+  }
   // FrameHeader::selective, then as many more words as are needed; returns their number.
   [[nodiscard]] unsigned selective_words(
       uint64_t (&words)[1 + most_selective_words]) const noexcept;
@@ -51,6 +68,76 @@ class ReceiveWindow {
   FrameBuffer* last_early_ = nullptr;
   uint64_t early_bytes_ = 0;
   uint32_t expected_ = 0;
+  uint32_t probe_ = 0;
+};
+
+// What came from a peer and was not acknowledged yet. The connection's lock is held.
+class PendingAcknowledgement {
+ public:
+  static constexpr uint64_t age_unit_ns = 4096;  // of FrameHeader::ack_delay
+  static constexpr uint64_t longest_backoff_ns = 100'000'000;
+
+  // True: an acknowledgement has to go by deadline_ns(), and before there was none to go.
+  [[nodiscard]] bool arrived(uint32_t bytes, uint64_t now_ns, uint64_t delay_ns) noexcept {
+    newest_arrival_ns_ = now_ns;
+    bytes_ += bytes;
+    if (deadline_ns_ != UINT64_MAX) return false;
+    deadline_ns_ = now_ns + delay_ns;
+    return true;
+  }
+  // One went, by itself or with a frame.
+  void sent() noexcept {
+    bytes_ = 0;
+    deadline_ns_ = UINT64_MAX;
+  }
+  // The link was full. The longer that lasts, the more rarely it is tried again: each attempt may
+  // use up a counter of frames (frame_seal.h).
+  void back_off(uint64_t now_ns, uint64_t least_ns) noexcept {
+    LINTEL_ASSERT(least_ns <= longest_backoff_ns);
+    const uint64_t gap_ns = elapsed_ns(refused_ns_, now_ns);
+    refused_ns_ = now_ns;
+    deadline_ns_ = now_ns + (gap_ns > 2 * longest_backoff_ns
+                                 ? least_ns
+                                 : std::max(least_ns, std::min(2 * gap_ns, longest_backoff_ns)));
+    LINTEL_ASSERT(deadline_ns_ >= now_ns);
+  }
+  // Until its deadline, unless something more arrived.
+  [[nodiscard]] bool is_backing_off(uint64_t now_ns) const noexcept {
+    return now_ns < deadline_ns_ && deadline_ns_ != UINT64_MAX && refused_ns_ != 0 &&
+           refused_ns_ >= newest_arrival_ns_;
+  }
+  [[nodiscard]] uint64_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] uint64_t deadline_ns() const noexcept { return deadline_ns_; }
+  // Of the newest arrival, as FrameHeader::ack_delay.
+  [[nodiscard]] uint8_t age(uint64_t now_ns) const noexcept {
+    if (newest_arrival_ns_ == 0 || now_ns <= newest_arrival_ns_) return 0;
+    return static_cast<uint8_t>(
+        std::min<uint64_t>((now_ns - newest_arrival_ns_) / age_unit_ns, 255));
+  }
+
+ private:
+  uint64_t bytes_ = 0;
+  uint64_t newest_arrival_ns_ = 0;
+  uint64_t deadline_ns_ = UINT64_MAX;
+  uint64_t refused_ns_ = 0;  // when the link last was full
+};
+
+// The receiving half of a connection: its window, and what of frames and messages is not whole yet.
+class ReceivingHalf {
+ public:
+  ReceiveWindow window;
+  HalfMessage half;  // the poller's: an eager message of several frames
+  FrameParts parts;  // the poller's: a frame in parts
+
+  void open(uint32_t first_sequence) noexcept {
+    LINTEL_ASSERT(half.buffer == nullptr && parts.is_empty() && !window.has_early());
+    window.open(first_sequence);
+  }
+  // Whether the peer must have more to send.
+  [[nodiscard]] bool is_unfinished() const noexcept {
+    LINTEL_ASSERT(half.buffer == nullptr || half.filled <= half.buffer->length);
+    return half.buffer != nullptr || window.has_early() || !parts.is_empty();
+  }
 };
 
 }  // namespace lintel
