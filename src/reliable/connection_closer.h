@@ -33,7 +33,7 @@ class ConnectionCloser {
       connection.lock.assert_held();
       return (of_any_node || connection.peer.nid == nid) && connection.life.is_established() &&
              connection.send.window.empty() && connection.receive.half.buffer == nullptr &&
-             !connection.receive.window.has_early() &&
+             !connection.receive.window.has_kept() &&
              connection.silence.lasts_ns(now_ns) > context_.settings.idle_timeout_ns();
     };
     Connection* const connection = context_.table.search(is_silent);

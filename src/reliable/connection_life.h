@@ -142,7 +142,10 @@ class ConnectionLife {
   }
   [[nodiscard]] bool is_reported() const noexcept { return reported_; }
   // The poller. True once: the sink is to be given this incarnation.
-  [[nodiscard]] bool announce() noexcept { return !std::exchange(announced_, true); }
+  [[nodiscard]] bool announce() noexcept {
+    if (announced_) return false;
+    return announced_ = true;
+  }
 
   // Ours: in frames to us.
   [[nodiscard]] uint64_t number() const noexcept { return number_; }

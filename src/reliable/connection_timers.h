@@ -41,7 +41,7 @@ class ConnectionTimers {
 
   explicit ConnectionTimers(PollerWakeup& wakeup) noexcept : wakeup_(wakeup) {}
 
-  // Any thread. run() looks at it at that time at the latest.
+  // Any thread. run() visits it at that time at the latest.
   void set(Connection& connection, uint64_t at_ns) noexcept LINTEL_REQUIRES(connection.lock) {
     if (!connection.with_timer.linked) add(connection);
     // The poller may have stopped asking the link, or fallen asleep, before this one was set.
@@ -61,10 +61,10 @@ class ConnectionTimers {
     return new_.load(std::memory_order_seq_cst) != nullptr;
   }
   [[nodiscard]] bool is_empty() const noexcept { return active_ == nullptr; }
-  // Calls look(connection) for each connection with timers; it returns when the next one is due.
+  // Calls visit(connection) for each connection with timers; it returns when the next one is due.
   // `never`: it has called done(), and is left out until set() is called again.
-  template <typename Look>
-  void run(const Look& look) noexcept {
+  template <typename Visit>
+  void run(const Visit& visit) noexcept {
     // A thread that sets a timer from here on lowers this again.
     earliest_ns_.exchange(never, std::memory_order_seq_cst);
     adopt_new();
@@ -72,7 +72,7 @@ class ConnectionTimers {
     for (Connection** link = &active_; *link != nullptr;) {
       ConnectionHook& hook = (*link)->with_timer;
       Connection* const next = hook.next;
-      const uint64_t at_ns = look(**link);
+      const uint64_t at_ns = visit(**link);
       if (at_ns == never)
         *link = next;
       else
@@ -81,7 +81,7 @@ class ConnectionTimers {
     }
     lower(earliest);
   }
-  // Within `look`.
+  // Within `visit`.
   static void done(Connection& connection) noexcept LINTEL_REQUIRES(connection.lock) {
     connection.with_timer.linked = false;
   }

@@ -140,7 +140,7 @@ inline DataReceiver::Handled DataReceiver::take_next(Connection& connection,
   const LockGuard guard(connection.lock);
   if (!sender_.take_or_defer(connection, header, now_ns)) return Handled::malformed;
   if (header.flags != frame_whole || header.sequence != connection.receive.window.expected() ||
-      connection.receive.window.has_early() || connection.receive.half.buffer != nullptr ||
+      connection.receive.window.has_kept() || connection.receive.half.buffer != nullptr ||
       !assembler_.take_whole(connection, frame.data + sizeof header, frame.length - sizeof header))
     return Handled::not_yet;
   connection.receive.window.advance();
@@ -148,24 +148,24 @@ inline DataReceiver::Handled DataReceiver::take_next(Connection& connection,
   return Handled::yes;
 }
 
+// Counts those that are not, and acknowledges what has to be acknowledged at once.
+bool DataReceiver::is_new(Connection& connection, const FrameHeader& header,
+                          ReceiveWindow::Place place) noexcept {
+  // The sender of a duplicate does not know that it came.
+  const bool is_duplicate = place == ReceiveWindow::Place::duplicate;
+  if ((header.flags & frame_wants_ack) != 0 || is_duplicate)
+    acknowledger_.acknowledge_soon(connection);
+  if (is_duplicate) context_.counters.duplicates.increment();
+  if (place == ReceiveWindow::Place::beyond) context_.counters.dropped_for_room.increment();
+  return !is_duplicate && place != ReceiveWindow::Place::beyond;
+}
+
 void DataReceiver::take_rare(Connection& connection, const InboundFrame& frame,
                              const FrameHeader& header, uint64_t now_ns) noexcept {
-  if ((header.flags & frame_wants_ack) != 0) acknowledger_.acknowledge_soon(connection);
-  switch (connection.receive.window.place_of(header.sequence)) {
-    case ReceiveWindow::Place::next:
-      break;
-    case ReceiveWindow::Place::early:
-      keep(connection, frame, header, now_ns);
-      return;
-    case ReceiveWindow::Place::duplicate:
-      context_.counters.duplicates.increment();
-      acknowledger_.acknowledge_soon(connection);  // the sender does not know that it came
-      return;
-    case ReceiveWindow::Place::beyond:
-      context_.counters.dropped_for_room.increment();
-      return;
-  }
-  // It may have come early and found no room.
+  const ReceiveWindow::Place place = connection.receive.window.place_of(header.sequence);
+  if (!is_new(connection, header, place)) return;
+  if (place == ReceiveWindow::Place::out_of_order) return keep(connection, frame, header, now_ns);
+  // It may have come before and found no room.
   if (take_kept(connection, now_ns)) return;
   const Taken taken = assembler_.take(connection, header.flags, frame.data + sizeof header,
                                       frame.length - sizeof header, nullptr, now_ns);
@@ -180,70 +180,70 @@ bool DataReceiver::take_kept(Connection& connection, uint64_t now_ns) noexcept {
     kept = connection.receive.window.take_expected();
   }
   const uint32_t length = kept->length;
-  go_on_after(connection, take_early(connection, kept, now_ns), kept, length, now_ns);
+  go_on_after(connection, take_frame(connection, kept, now_ns), kept, length, now_ns);
   return true;
 }
 
-DataReceiver::Taken DataReceiver::take_early(Connection& connection, FrameBuffer* early,
+DataReceiver::Taken DataReceiver::take_frame(Connection& connection, FrameBuffer* kept,
                                              uint64_t now_ns) noexcept {
-  if (early->handed_up) {
-    context_.received.release(early);
+  if (kept->handed_up) {
+    context_.received.release(kept);
     return Taken::yes;
   }
-  return assembler_.take(connection, early->flags, early->data() + sizeof(FrameHeader),
-                         early->length - sizeof(FrameHeader), early, now_ns);
+  return assembler_.take(connection, kept->flags, kept->data() + sizeof(FrameHeader),
+                         kept->length - sizeof(FrameHeader), kept, now_ns);
 }
 
-// After the expected frame, of `length` bytes: those that came early and follow it. `early`: the
+// After the expected frame, of `length` bytes: kept ones that follow it. `kept`: the
 // buffer of the expected frame, if it has one.
-void DataReceiver::go_on_after(Connection& connection, Taken taken, FrameBuffer* early,
+void DataReceiver::go_on_after(Connection& connection, Taken taken, FrameBuffer* kept,
                                uint32_t length, uint64_t now_ns) noexcept {
   while (taken == Taken::yes) {
     {
       const LockGuard guard(connection.lock);
       connection.receive.window.advance();
-      early = connection.receive.window.take_expected();
-      if (early == nullptr) {
+      kept = connection.receive.window.take_expected();
+      if (kept == nullptr) {
         acknowledger_.note_arrival(connection, length, now_ns);
         return;
       }
     }
-    taken = take_early(connection, early, now_ns);
+    taken = take_frame(connection, kept, now_ns);
   }
   if (taken == Taken::malformed) {
-    if (early != nullptr) context_.received.release(early);
+    if (kept != nullptr) context_.received.release(kept);
     context_.counters.malformed.increment();
     closer_.fail(connection, "it sent a malformed message");
     return;
   }
   context_.counters.dropped_for_room.increment();
-  if (early == nullptr) return;  // it will be sent again
-  // It was acknowledged when it came early: only the timer tries again.
+  if (kept == nullptr) return;  // it will be sent again
+  // It was acknowledged when it was kept: only the timer tries again.
   const LockGuard guard(connection.lock);
-  connection.receive.window.keep(early);
+  connection.receive.window.keep(kept);
   context_.timers.set(connection, now_ns + room_retry_ns);
 }
 
 // A correct sender keeps to its window. A peer gets at most half of the free memory, so that others
 // get some.
-uint64_t DataReceiver::room_for_early(const Connection& connection) const noexcept {
+uint64_t DataReceiver::room_to_keep(const Connection& connection) const noexcept {
   const uint64_t most_bytes = std::min(context_.link.receive_capacity_bytes() + context_.link.mtu(),
                                        context_.received.free_bytes());
-  return most_bytes - std::min(most_bytes, connection.receive.window.early_bytes());
+  return most_bytes - std::min(most_bytes, connection.receive.window.kept_bytes());
 }
 
 // A frame that is ahead of missing ones. Parts of long messages name their place and are handed up
 // at once; only their number is kept.
 void DataReceiver::keep(Connection& connection, const InboundFrame& frame,
                         const FrameHeader& header, uint64_t now_ns) noexcept {
-  context_.counters.early.increment();
+  context_.counters.out_of_order.increment();
   acknowledger_.acknowledge_soon(connection);  // shows the sender that something is missing
   const std::byte* const body = frame.data + sizeof header;
   MessageHeader part;
   const bool is_part = assembler_.is_part(header.flags, body, frame.length - sizeof header, part);
   const uint32_t kept_bytes = is_part ? sizeof header : frame.length;
   FrameBuffer* const kept =
-      kept_bytes > room_for_early(connection) ? nullptr : context_.received.acquire(kept_bytes);
+      kept_bytes > room_to_keep(connection) ? nullptr : context_.received.acquire(kept_bytes);
   if (kept == nullptr) {
     context_.counters.dropped_for_room.increment();
     return;
@@ -258,27 +258,16 @@ void DataReceiver::keep(Connection& connection, const InboundFrame& frame,
   context_.timers.set(connection, now_ns + context_.settings.keepalive_ns());
 }
 
-// A frame that is whole is taken like one that came early.
+// A frame that is whole is taken like one that was kept.
 void DataReceiver::take_part(Connection& connection, const InboundFrame& frame,
                              const FrameHeader& header, uint64_t now_ns) noexcept {
-  if ((header.flags & frame_wants_ack) != 0) acknowledger_.acknowledge_soon(connection);
-  uint64_t room = UINT64_MAX;  // with the next frame, early ones go
-  switch (connection.receive.window.place_of(header.sequence)) {
-    case ReceiveWindow::Place::next:
-      // It may have come as a whole and found no room.
-      if (take_kept(connection, now_ns)) return;
-      break;
-    case ReceiveWindow::Place::early:
-      room = room_for_early(connection);
-      break;
-    case ReceiveWindow::Place::duplicate:
-      context_.counters.duplicates.increment();
-      acknowledger_.acknowledge_soon(connection);
-      return;
-    case ReceiveWindow::Place::beyond:
-      context_.counters.dropped_for_room.increment();
-      return;
-  }
+  const ReceiveWindow::Place place = connection.receive.window.place_of(header.sequence);
+  if (!is_new(connection, header, place)) return;
+  const bool is_next = place == ReceiveWindow::Place::next;
+  // It may have come as a whole and found no room.
+  if (is_next && take_kept(connection, now_ns)) return;
+  // With the next frame, kept ones go.
+  const uint64_t room = is_next ? UINT64_MAX : room_to_keep(connection);
   FrameParts& parts = connection.receive.parts;
   const FrameParts::Taken taken =
       parts.take(context_.received, longest_frame_, header, frame.data + sizeof header,
@@ -292,7 +281,7 @@ void DataReceiver::take_part(Connection& connection, const InboundFrame& frame,
     if (taken == FrameParts::Taken::whole) connection.receive.window.keep(parts.take_whole());
   }
   if (taken == FrameParts::Taken::whole && !take_kept(connection, now_ns)) {
-    context_.counters.early.increment();
+    context_.counters.out_of_order.increment();
     acknowledger_.acknowledge_soon(connection);
   }
 }

@@ -1,5 +1,5 @@
-// Numbered frames in order: takes the next one, with those that came early and follow it. Keeps
-// early ones, acknowledges duplicates. Message path; the poller, no lock held.
+// Numbered frames in order: takes the next one, with kept ones that follow it. Keeps those that are
+// out of order, acknowledges duplicates. Message path; the poller, no lock held.
 #pragma once
 
 #include "reliable/acknowledger.h"
@@ -78,14 +78,16 @@ class DataReceiver {
 
   Handled take_next(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
                     uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
+  bool is_new(Connection& connection, const FrameHeader& header,
+              ReceiveWindow::Place place) noexcept LINTEL_REQUIRES(polling);
   void take_rare(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
                  uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
   void keep(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
             uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
-  [[nodiscard]] uint64_t room_for_early(const Connection& connection) const noexcept;
-  Taken take_early(Connection& connection, FrameBuffer* early, uint64_t now_ns) noexcept
+  [[nodiscard]] uint64_t room_to_keep(const Connection& connection) const noexcept;
+  Taken take_frame(Connection& connection, FrameBuffer* kept, uint64_t now_ns) noexcept
       LINTEL_REQUIRES(polling);
-  void go_on_after(Connection& connection, Taken taken, FrameBuffer* early, uint32_t length,
+  void go_on_after(Connection& connection, Taken taken, FrameBuffer* kept, uint32_t length,
                    uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
 
   const ReliableContext context_;

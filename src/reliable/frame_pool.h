@@ -27,7 +27,7 @@ struct alignas(16) FrameBuffer {
   bool acknowledged = false;  // selectively
   bool lost = false;          // to be sent again
   bool repeated = false;      // sent more than once: no measure of round trips
-  bool handed_up = false;     // arrived early: what it carried went up, this says that it came
+  bool handed_up = false;     // out of order: what it carried went up, this says that it came
   bool encrypted = false;     // the body, see frame_seal.h
   bool sealed = false;        // and not sent so: the link was full
   alignas(16) std::byte link_header[PacketLink::headroom];  // the link's own, in front of the frame

@@ -28,12 +28,13 @@ class FrameProtection {
     send_seed_ = connection_seed(peer_number, number);
     receive_seed_ = connection_seed(number, peer_number);
     channel_ = std::move(channel);
+    seal_bytes_ = channel_ == nullptr ? 0 : tag_bytes;
     leaves_unchecked_ = leaves_unchecked;
   }
   void close() noexcept { channel_.reset(); }
 
   // Behind each frame.
-  [[nodiscard]] uint32_t seal_bytes() const noexcept { return channel_ == nullptr ? 0 : tag_bytes; }
+  [[nodiscard]] uint32_t seal_bytes() const noexcept { return seal_bytes_; }
   [[nodiscard]] bool encrypts() const noexcept {
     return channel_ != nullptr && channel_->send.encrypts();
   }
@@ -118,6 +119,7 @@ class FrameProtection {
   std::unique_ptr<SecureChannel> channel_;  // released when the connection has failed
   uint32_t send_seed_ = 0;                  // of checks
   uint32_t receive_seed_ = 0;
+  uint16_t seal_bytes_ = 0;
   bool leaves_unchecked_ = false;
 };
 

@@ -15,7 +15,7 @@ namespace lintel {
 
 class QuietLink {
  public:
-  // Without a descriptor: the first pause between looks, and how long it pays to poll before one. A
+  // Without a descriptor: the first pause between polls, and how long it pays to poll before one. A
   // pause lasts as much longer as a timer is late and a thread takes to wake.
   static constexpr int64_t shortest_pause_ns = 50'000;
   static constexpr uint64_t spin_beside_pauses_ns = 8 * shortest_pause_ns;

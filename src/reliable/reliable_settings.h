@@ -56,7 +56,7 @@ struct ReliableCounters {
   SharedCounter datagrams_received;
   SharedCounter acks_sent;         // that found no frame to ride on
   SharedCounter duplicates;        // frames that had come already
-  SharedCounter early;             // frames that came before others sent earlier
+  SharedCounter out_of_order;      // frames that came before others sent earlier
   SharedCounter dropped_for_room;  // frames that found no buffer
   SharedCounter damaged;           // the check or the tag was wrong
   SharedCounter replayed;          // sealed frames that had come already, or are very old

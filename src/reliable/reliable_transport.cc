@@ -219,9 +219,12 @@ Connection* ReliableTransport::connection_of(InboundFrame& frame, const FrameHea
     counters_.strangers.increment();
     return nullptr;
   }
-  switch (connection->protection.open_frame(frame, header)) {
+  const FrameProtection::Opened opened = connection->protection.open_frame(frame, header);
+  if (opened == FrameProtection::Opened::good) [[likely]]
+    return connection;
+  switch (opened) {
     case FrameProtection::Opened::good:
-      return connection;
+      break;
     case FrameProtection::Opened::damaged:
       counters_.damaged.increment();
       break;
@@ -306,7 +309,7 @@ void ReliableTransport::write_state(StateWriter& out) const noexcept {
         connection.peer.nid, connection.peer.pid,
         states[static_cast<unsigned>(connection.life.state())], send.queue().frames(),
         send.queue().unsent_frames(), send.in_flight_bytes(), send.window_bytes(),
-        send.next_sequence(), receive.expected(), receive.has_early() ? ", early ones kept" : "",
+        send.next_sequence(), receive.expected(), receive.has_kept() ? ", later ones kept" : "",
         send.path().frame_bytes());
   });
 }
@@ -326,7 +329,7 @@ std::vector<Statistic> ReliableTransport::statistics() const {
           {"timeouts", counters_.timeouts},
           {"acknowledgements alone", counters_.acks_sent},
           {"duplicates", counters_.duplicates},
-          {"early", counters_.early},
+          {"out of order", counters_.out_of_order},
           {"without room", counters_.dropped_for_room},
           {"damaged", counters_.damaged},
           {"replayed", counters_.replayed},

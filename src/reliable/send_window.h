@@ -22,30 +22,17 @@ namespace lintel {
 class FrameQueue {
  public:
   // From one frame to another, which does not belong to it.
-  class Range {
-   public:
-    class Iterator {
-     public:
-      explicit Iterator(FrameBuffer* frame) noexcept : frame_(frame) {}
-      [[nodiscard]] FrameBuffer& operator*() const noexcept { return *frame_; }
-      Iterator& operator++() noexcept {
-        frame_ = frame_->next;
-        return *this;
-      }
-      [[nodiscard]] bool operator!=(const Iterator& other) const noexcept {
-        return frame_ != other.frame_;
-      }
-
-     private:
-      FrameBuffer* frame_;
+  struct Range {
+    struct Iterator {
+      FrameBuffer* frame;
+      [[nodiscard]] FrameBuffer& operator*() const noexcept { return *frame; }
+      void operator++() noexcept { frame = frame->next; }
+      [[nodiscard]] bool operator==(const Iterator&) const noexcept = default;
     };
-    Range(FrameBuffer* first, FrameBuffer* end) noexcept : first_(first), end_(end) {}
-    [[nodiscard]] Iterator begin() const noexcept { return Iterator(first_); }
-    [[nodiscard]] Iterator end() const noexcept { return Iterator(end_); }
-
-   private:
-    FrameBuffer* first_;
-    FrameBuffer* end_;
+    FrameBuffer* first;
+    FrameBuffer* last;
+    [[nodiscard]] Iterator begin() const noexcept { return {first}; }
+    [[nodiscard]] Iterator end() const noexcept { return {last}; }
   };
 
   [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }

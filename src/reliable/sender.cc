@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t queue_beyond_window_bytes = 128 * 1024;
 constexpr uint32_t most_queued_frames = 2048;
 // So many frames without an acknowledgement: perhaps there is one that was deferred.
-constexpr uint32_t looked_at_again_frames = 8;
+constexpr uint32_t catch_up_frames = 8;
 // Bulk data is collected up to this before it is sent: one system call, one segmented burst.
 constexpr uint64_t collected_bytes = 60 * 1024;
 constexpr unsigned collected_frames = PacketLink::largest_burst;
@@ -34,7 +34,7 @@ bool collects(const MessageHeader& header, const SendWindow& window) noexcept {
          window.queue().unsent_bytes() < collected_bytes;
 }
 
-// A shorter payload is copied at once more cheaply than it is looked after.
+// A shorter payload is copied at once more cheaply than its place is watched.
 constexpr uint64_t in_place_min_bytes = 2048;
 
 // Walks through the pieces of a payload, copying it bit by bit.
@@ -81,13 +81,13 @@ SendStatus Sender::send(Connection& connection, const MessageHeader& header, con
   const uint64_t total = total_length(pieces, count);
   if (total > longest_eager_bytes && !connection.send.take_long(total)) [[unlikely]]
     return SendStatus::inaccessible;
-  const auto length = static_cast<uint32_t>(total);
+  const Message message{header, pieces, count, static_cast<uint32_t>(total)};
   if ((header.flags & flag_unreliable) != 0 && header.kind == MessageKind::put &&
-      message_frame_overhead + length <= connection.send.frame_bytes() &&
+      message_frame_overhead + message.length <= connection.send.frame_bytes() &&
       !connection.send.window.can_send())
-    return send_datagram(connection, header, pieces, count, length);
+    return send_datagram(connection, message);
 
-  const SendStatus status = queue(connection, header, pieces, count, length);
+  const SendStatus status = queue(connection, message);
   const bool queued = status == SendStatus::sent;
   if (queued && collects(header, connection.send.window)) return status;
   const uint64_t now_ns = context_.settings.clock();
@@ -99,12 +99,10 @@ SendStatus Sender::send(Connection& connection, const MessageHeader& header, con
 }
 
 [[gnu::always_inline]] inline SendStatus Sender::queue(Connection& connection,
-                                                       const MessageHeader& header,
-                                                       const Piece* pieces, unsigned count,
-                                                       uint32_t length) noexcept {
+                                                       const Message& message) noexcept {
   const SendWindow& window = connection.send.window;
   const FrameQueue& frames = window.queue();
-  if (frames.frames() >= looked_at_again_frames) {
+  if (frames.frames() >= catch_up_frames) {
     catch_up(connection);
     // A peer that does not acknowledge gets no more of the memory than is left for the others.
     if (!frames.empty() && frames.bytes() > context_.sent.free_bytes())
@@ -112,20 +110,19 @@ SendStatus Sender::send(Connection& connection, const MessageHeader& header, con
   }
   if (!frames.empty() &&
       (frames.frames() >= most_queued_frames ||
-       frames.bytes() + length > window.window_bytes() + queue_beyond_window_bytes))
+       frames.bytes() + message.length > window.window_bytes() + queue_beyond_window_bytes))
     return SendStatus::queue_full;
-  const SendStatus status = append(connection, header, pieces, count, length);
-  // With nothing of this peer under way, only other peers' acknowledgements make room: look again.
+  const SendStatus status = append(connection, message);
+  // With nothing of this peer under way, only other peers' acknowledgements make room: retry.
   if (status == SendStatus::queue_full)
     context_.timers.set(connection, context_.settings.clock() + no_buffer_retry_ns);
   return status;
 }
 
 // One frame without state: a loss is not noticed.
-SendStatus Sender::send_datagram(Connection& connection, const MessageHeader& header,
-                                 const Piece* pieces, unsigned count, uint32_t length) noexcept {
+SendStatus Sender::send_datagram(Connection& connection, const Message& message) noexcept {
   FrameBuffer* frame = nullptr;
-  const SendStatus status = cut(connection, header, pieces, count, length, false, frame);
+  const SendStatus status = cut(connection, message, false, frame);
   if (status == SendStatus::sent)
     transmitter_.send_datagram(connection, *frame, context_.settings.clock());
   context_.sent.release_chain(frame);
@@ -133,8 +130,9 @@ SendStatus Sender::send_datagram(Connection& connection, const MessageHeader& he
 }
 
 // False: there is no frame that waits to be sent, or no room in it.
-bool Sender::join_last(Connection& connection, const MessageHeader& header, const Piece* pieces,
-                       unsigned count, uint32_t length, SendStatus& status) noexcept {
+bool Sender::join_last(Connection& connection, const Message& message,
+                       SendStatus& status) noexcept {
+  const auto& [header, pieces, count, length] = message;
   SendWindow& window = connection.send.window;
   FrameBuffer* const frame = window.queue().newest_unsent();
   if (frame == nullptr || frame->messages == 0 || frame->messages == most_bundled ||
@@ -162,11 +160,13 @@ bool Sender::join_last(Connection& connection, const MessageHeader& header, cons
 }
 
 // `first`: the frames made so far, through `next`; for the pool, unless all are there.
-SendStatus Sender::cut(const Connection& connection, const MessageHeader& header,
-                       const Piece* pieces, unsigned count, uint32_t length, bool in_place,
+SendStatus Sender::cut(const Connection& connection, const Message& message, bool in_place,
                        FrameBuffer*& first) noexcept {
+  const auto& [header, pieces, count, length] = message;
   const FrameProtection& protection = connection.protection;
   const uint32_t frame_bytes = connection.send.frame_bytes();
+  const uint32_t seal_bytes = protection.seal_bytes();
+  const bool encrypts = seal_bytes != 0 && protection.encrypts();
   PieceReader payload(pieces, count);
   FrameBuffer** last = &first;
   uint32_t left = length;
@@ -177,8 +177,8 @@ SendStatus Sender::cut(const Connection& connection, const MessageHeader& header
     if (part > frame_bytes - overhead && length <= longest_eager_bytes)
       part = frame_bytes - overhead;
     const uint32_t held_bytes = in_place ? overhead : overhead + part;
-    const uint32_t sent_from_here = protection.encrypts() ? overhead + part : held_bytes;
-    FrameBuffer* const frame = context_.sent.acquire(sent_from_here + protection.seal_bytes());
+    const uint32_t sent_from_here = encrypts ? overhead + part : held_bytes;
+    FrameBuffer* const frame = context_.sent.acquire(sent_from_here + seal_bytes);
     if (frame == nullptr) return SendStatus::queue_full;
     frame->length = frame->held_bytes = held_bytes;
     if (first == nullptr) {
@@ -202,16 +202,15 @@ SendStatus Sender::cut(const Connection& connection, const MessageHeader& header
 }
 
 [[gnu::always_inline]] inline SendStatus Sender::append(Connection& connection,
-                                                        const MessageHeader& header,
-                                                        const Piece* pieces, unsigned count,
-                                                        uint32_t length) noexcept {
+                                                        const Message& message) noexcept {
+  const auto& [header, pieces, count, length] = message;
   SendStatus status;
-  if (join_last(connection, header, pieces, count, length, status)) return status;
+  if (join_last(connection, message, status)) return status;
   const bool in_place =
       (connection.protection.encrypts() || context_.link.properties().sends_from_anywhere) &&
       count == 1 && length >= in_place_min_bytes && payload_stays(header);
   FrameBuffer* first = nullptr;
-  status = cut(connection, header, pieces, count, length, in_place, first);
+  status = cut(connection, message, in_place, first);
   if (status != SendStatus::sent) {
     context_.sent.release_chain(first);
     return status;

@@ -39,19 +39,23 @@ class Sender {
   }
 
  private:
-  SendStatus send_datagram(Connection& connection, const MessageHeader& header, const Piece* pieces,
-                           unsigned count, uint32_t length) noexcept
+  struct Message {
+    const MessageHeader& header;
+    const Piece* pieces;
+    unsigned count;
+    uint32_t length;  // of the pieces
+  };
+
+  SendStatus send_datagram(Connection& connection, const Message& message) noexcept
       LINTEL_REQUIRES(connection.lock);
-  SendStatus queue(Connection& connection, const MessageHeader& header, const Piece* pieces,
-                   unsigned count, uint32_t length) noexcept LINTEL_REQUIRES(connection.lock);
-  SendStatus append(Connection& connection, const MessageHeader& header, const Piece* pieces,
-                    unsigned count, uint32_t length) noexcept LINTEL_REQUIRES(connection.lock);
-  bool join_last(Connection& connection, const MessageHeader& header, const Piece* pieces,
-                 unsigned count, uint32_t length, SendStatus& status) noexcept
+  SendStatus queue(Connection& connection, const Message& message) noexcept
       LINTEL_REQUIRES(connection.lock);
-  SendStatus cut(const Connection& connection, const MessageHeader& header, const Piece* pieces,
-                 unsigned count, uint32_t length, bool in_place, FrameBuffer*& first) noexcept
+  SendStatus append(Connection& connection, const Message& message) noexcept
       LINTEL_REQUIRES(connection.lock);
+  bool join_last(Connection& connection, const Message& message, SendStatus& status) noexcept
+      LINTEL_REQUIRES(connection.lock);
+  SendStatus cut(const Connection& connection, const Message& message, bool in_place,
+                 FrameBuffer*& first) noexcept LINTEL_REQUIRES(connection.lock);
   bool acknowledge(Connection& connection, uint32_t acknowledged, uint8_t delay,
                    std::span<const uint64_t> selective, uint64_t now_ns) noexcept
       LINTEL_REQUIRES(connection.lock);

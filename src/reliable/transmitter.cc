@@ -158,7 +158,7 @@ bool Transmitter::send_control(Connection& connection, FrameType type, uint32_t 
 void Transmitter::acknowledge(Connection& connection, uint64_t now_ns) noexcept {
   uint64_t selective[1 + most_selective_words];
   size_t words = 1;
-  if (connection.receive.window.has_early())
+  if (connection.receive.window.has_kept())
     words = connection.receive.window.selective_words(selective);
   // The first word is in the header.
   if (send_control(connection, FrameType::ack, connection.receive.window.probe(),

@@ -298,7 +298,7 @@ using DataReceiverTest = ReliablePart;
 TEST_F(DataReceiverTest, TakesFramesInTheirOrder) {
   receive(data_frame(2, frame_whole, 8, 8));
   receive(data_frame(3, frame_whole, 8, 8));
-  EXPECT_EQ(counters_.early, 2u);
+  EXPECT_EQ(counters_.out_of_order, 2u);
   receive(data_frame(1, frame_whole, 8, 8));
   batch_.deliver();
   EXPECT_EQ(sink_.match_bits, (std::vector<uint64_t>{1, 2, 3}));

@@ -400,7 +400,7 @@ TEST(ReceiveWindowTest, EarlyFramesWaitInOrder) {
   ReceiveWindow window;
   window.open(UINT32_MAX - 1);
   const auto keep = [&](uint32_t sequence) {
-    ASSERT_EQ(window.place_of(sequence), ReceiveWindow::Place::early) << sequence;
+    ASSERT_EQ(window.place_of(sequence), ReceiveWindow::Place::out_of_order) << sequence;
     FrameBuffer* frame = pool.acquire(100);
     frame->sequence = sequence;
     window.keep(frame);
@@ -417,7 +417,7 @@ TEST(ReceiveWindowTest, EarlyFramesWaitInOrder) {
   EXPECT_EQ(window.selective_words(words), 2u);
   EXPECT_EQ(words[0], 0b10011u);
   EXPECT_EQ(words[1], uint64_t{1} << (71 - 64));
-  EXPECT_EQ(window.early_bytes(), 400u);
+  EXPECT_EQ(window.kept_bytes(), 400u);
   EXPECT_EQ(window.take_expected(), nullptr);
   window.advance();
   for (const uint32_t sequence : {UINT32_MAX, 0u}) {
