@@ -29,10 +29,10 @@ class ConnectionTable {
   [[nodiscard]] uint32_t of_node(uint32_t nid) const;
   // The poller. It has failed, and its link is not used any more until one side connects.
   void note_end(Connection& connection) noexcept;
-  // The poller. One for which fits(connection), its lock held; looks at a few, each time at others.
+  // The poller. One for which fits(connection), its lock held; tries a few, each time others.
   template <typename Fits>
   [[nodiscard]] Connection* search(const Fits& fits) noexcept {
-    for (unsigned i = 0; i < most_looked_at; ++i) {
+    for (unsigned i = 0; i < most_tried; ++i) {
       if (++searched_ >= arena_.high_water()) searched_ = 0;
       Connection& connection = arena_.at(searched_);
       const LockGuard guard(connection.lock);
@@ -56,7 +56,7 @@ class ConnectionTable {
   }
 
  private:
-  static constexpr unsigned most_looked_at = 64;
+  static constexpr unsigned most_tried = 64;
 
   void make_idle(Connection& connection) noexcept LINTEL_REQUIRES(connection.lock);
   Connection* take_place() noexcept LINTEL_REQUIRES(mutex_);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "reliable/connection.h"
 #include "util/doorbell.h"
@@ -40,7 +41,7 @@ class ConnectionTimers {
 
   explicit ConnectionTimers(PollerWakeup& wakeup) noexcept : wakeup_(wakeup) {}
 
-  // Any thread. run() calls look() for the connection at that time at the latest.
+  // Any thread. run() visits it at that time at the latest.
   void set(Connection& connection, uint64_t at_ns) noexcept LINTEL_REQUIRES(connection.lock) {
     if (!connection.with_timer.linked) add(connection);
     // The poller may have stopped polling the link, or be asleep, since before this timer was set.
@@ -60,18 +61,18 @@ class ConnectionTimers {
     return new_.load(std::memory_order_seq_cst) != nullptr;
   }
   [[nodiscard]] bool is_empty() const noexcept { return active_ == nullptr; }
-  // Calls look(connection) for each connection with timers; it returns when the next one is due.
+  // Calls visit(connection) for each connection with timers; it returns when the next one is due.
   // `never`: it has called done(), and is left out until set() is called again.
-  template <typename Look>
-  void run(const Look& look) noexcept {
-    // A thread that sets a timer from now on lowers this again.
+  template <typename Visit>
+  void run(const Visit& visit) noexcept {
+    // A thread that sets a timer from here on lowers this again.
     earliest_ns_.exchange(never, std::memory_order_seq_cst);
     adopt_new();
     uint64_t earliest = never;
     for (Connection** link = &active_; *link != nullptr;) {
       ConnectionHook& hook = (*link)->with_timer;
       Connection* const next = hook.next;
-      const uint64_t at_ns = look(**link);
+      const uint64_t at_ns = visit(**link);
       if (at_ns == never)
         *link = next;
       else
@@ -80,7 +81,7 @@ class ConnectionTimers {
     }
     lower(earliest);
   }
-  // Called by `look` before it returns `never`.
+  // Within `visit`.
   static void done(Connection& connection) noexcept LINTEL_REQUIRES(connection.lock) {
     connection.with_timer.linked = false;
   }
@@ -91,9 +92,28 @@ class ConnectionTimers {
   }
 
  private:
-  void add(Connection& connection) noexcept;
-  bool lower(uint64_t at_ns) noexcept;
-  void adopt_new() noexcept;
+  void add(Connection& connection) noexcept {
+    connection.with_timer.linked = true;
+    Connection* head = new_.load(std::memory_order_relaxed);
+    do {
+      connection.with_timer.next = head;
+    } while (!new_.compare_exchange_weak(head, &connection, std::memory_order_release,
+                                         std::memory_order_relaxed));
+  }
+  bool lower(uint64_t at_ns) noexcept {
+    uint64_t earliest = earliest_ns_.load(std::memory_order_relaxed);
+    while (at_ns < earliest)
+      if (earliest_ns_.compare_exchange_weak(earliest, at_ns, std::memory_order_seq_cst))
+        return true;
+    return false;
+  }
+  void adopt_new() noexcept {
+    Connection* added = new_.exchange(nullptr, std::memory_order_acquire);
+    while (added != nullptr) {
+      Connection* const next = std::exchange(added->with_timer.next, active_);
+      active_ = std::exchange(added, next);
+    }
+  }
 
   PollerWakeup& wakeup_;
   std::atomic<uint64_t> earliest_ns_{never};  // no timer is due earlier

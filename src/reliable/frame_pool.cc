@@ -33,8 +33,11 @@ bool FrameBuffer::compute_body_check(uint32_t seed) noexcept {
         lintel::body_check(self.body_check, self.payload, self.length - self.held_bytes);
   };
   if (payload == nullptr) return true;
-  return (flags & frame_unchecked) != 0 ? is_readable(payload, length - held_bytes)
-                                        : guarded_call(add_payload, this);
+  return (flags & frame_unchecked) != 0 ? has_readable_payload() : guarded_call(add_payload, this);
+}
+
+bool FrameBuffer::has_readable_payload() const noexcept {
+  return payload == nullptr || is_readable(payload, length - held_bytes);
 }
 
 FramePool::~FramePool() {

@@ -23,19 +23,20 @@ struct alignas(16) FrameBuffer {
   uint32_t body_check = 0;  // see frame.h; of a sealed frame: the low half of its counter
   uint8_t flags = 0;        // FrameHeader::flags
   uint8_t size_class = 0;
-  uint8_t messages = 0;       // whole messages in the frame; 0: a fragment
-  bool acknowledged = false;  // the frame was acknowledged selectively
-  bool lost = false;          // the frame is to be sent again
-  bool repeated = false;      // the frame was sent more than once: no measure of round trips
-  bool handed_up = false;     // the content of an early frame was delivered; its number is kept
-  bool encrypted = false;     // the body is encrypted, see frame_seal.h
-  bool sealed = false;        // the frame is sealed, but was not sent: the link was full
-  alignas(16) std::byte link_header[PacketLink::headroom];  // used by the link
+  uint8_t messages = 0;       // whole ones in the frame; 0: a fragment
+  bool acknowledged = false;  // selectively
+  bool lost = false;          // to be sent again
+  bool repeated = false;      // sent more than once: no measure of round trips
+  bool handed_up = false;     // out of order: what it carried went up, this says that it came
+  bool encrypted = false;     // the body, see frame_seal.h
+  bool sealed = false;        // and not sent so: the link was full
+  alignas(16) std::byte link_header[PacketLink::headroom];  // the link's own, in front of the frame
 
   [[nodiscard]] std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
   // Computes the check of all bytes behind the FrameHeader, up to the payload if frame_unchecked is
   // set. False: the payload is not readable memory.
   [[nodiscard]] bool compute_body_check(uint32_t seed) noexcept;
+  [[nodiscard]] bool has_readable_payload() const noexcept;
 };
 static_assert(offsetof(FrameBuffer, link_header) + PacketLink::headroom == sizeof(FrameBuffer));
 

@@ -6,7 +6,6 @@
 // question.
 #pragma once
 
-#include "reliable/answer_limit.h"
 #include "reliable/connection_closer.h"
 #include "reliable/connection_timers.h"
 #include "reliable/cookie.h"
@@ -18,13 +17,10 @@ namespace lintel {
 
 class Handshake {
  public:
-  Handshake(const ReliableContext& context, ConnectionTable& table, ConnectionTimers& timers,
-            ConnectionCloser& closer) noexcept
+  Handshake(const ReliableContext& context, ConnectionCloser& closer) noexcept
       : context_(context),
         incarnation_(context.settings.incarnation != 0 ? context.settings.incarnation
                                                        : new_incarnation()),
-        table_(table),
-        timers_(timers),
         closer_(closer),
         limit_(context.link.properties().host_mask) {}
 
@@ -84,8 +80,6 @@ class Handshake {
 
   const ReliableContext context_;
   const uint64_t incarnation_;
-  ConnectionTable& table_;
-  ConnectionTimers& timers_;
   ConnectionCloser& closer_;
   AnswerLimit limit_;
   CookieMaker cookies_;

@@ -50,8 +50,7 @@ class MessageBatch {
   };
 
   void announce() noexcept LINTEL_REQUIRES(polling) {
-    if (connection_->announced) return;
-    connection_->announced = true;
+    if (!connection_->life.announce()) return;
     void* const context = sink_->on_new_link(*connection_);
     std::atomic_ref<void*> stored(connection_->context);
     if (stored.load(std::memory_order_acquire) != context)

@@ -47,8 +47,8 @@ class PathMtu {
   }
 
   // Whether go_on() has something to do.
-  [[nodiscard]] bool is_due(uint64_t now_ns) const noexcept { return now_ns >= look_ns_; }
-  // Returns when to call is_due() again; never: only when there is traffic.
+  [[nodiscard]] bool is_due(uint64_t now_ns) const noexcept { return now_ns >= check_ns_; }
+  // When to ask again; never: only when there is traffic.
   [[nodiscard]] uint64_t timer_ns() const noexcept { return timer_ns_; }
 
   enum class Change : uint8_t { none, narrowed, widened };
@@ -77,8 +77,8 @@ class PathMtu {
   static constexpr unsigned most_silent = 8;
   static constexpr uint64_t probe_wait_ns = 10'000'000;
   // After a search the path may become wider again: PMTU_RAISE_TIMER.
-  static constexpr uint64_t first_rest_ns = 10'000'000'000;
-  static constexpr uint64_t longest_rest_ns = 600'000'000'000;
+  static constexpr uint64_t first_raise_ns = 10'000'000'000;
+  static constexpr uint64_t longest_raise_ns = 600'000'000'000;
 
   [[nodiscard]] bool is_black_hole(uint64_t now_ns) const noexcept {
     return suspected_bytes_ != nothing && losses_ == least_losses &&
@@ -86,7 +86,7 @@ class PathMtu {
   }
   void forget_suspicion() noexcept {
     suspected_bytes_ = nothing;
-    look_ns_ = due_ns_;
+    check_ns_ = due_ns_;
   }
   void set_due(uint64_t due_ns) noexcept;
   void narrow() noexcept;
@@ -111,9 +111,9 @@ class PathMtu {
   uint8_t tries_ = 0;
   uint8_t silent_ = 0;
   uint64_t due_ns_ = never;
-  uint64_t look_ns_ = never;   // due_ns_, or the earlier time that is_black_hole() waits for
+  uint64_t check_ns_ = never;  // due_ns_, or before that what is_black_hole() waits for
   uint64_t timer_ns_ = never;  // due_ns_ while a probe is on the way
-  uint64_t rest_ns_ = first_rest_ns;
+  uint64_t raise_ns_ = first_raise_ns;
 };
 
 }  // namespace lintel

@@ -15,17 +15,17 @@ namespace lintel {
 
 class QuietLink {
  public:
-  // Values for a link without a descriptor: the first pause between looks, and the time for which
-  // polling costs less than a pause. A pause is longer than requested: the timer is late, and the
-  // thread takes time to wake.
+  // Without a descriptor: the first pause between polls, and how long it pays to poll before one. A
+  // pause lasts as much longer as a timer is late and a thread takes to wake.
   static constexpr int64_t shortest_pause_ns = 50'000;
   static constexpr uint64_t spin_beside_pauses_ns = 8 * shortest_pause_ns;
   // Number of polls with frames since the last watch after which the watch is detached from the
   // descriptor. A poller that sleeps between messages keeps it attached.
   static constexpr unsigned polls_until_detached = 64;
 
-  QuietLink(const ReliableContext& context, PollerWakeup& wakeup, ConnectionTimers& timers) noexcept
-      : link_(context.link), settings_(context.settings), wakeup_(wakeup), timers_(timers) {}
+  QuietLink(PacketLink& link, const ReliableSettings& settings, PollerWakeup& wakeup,
+            ConnectionTimers& timers) noexcept
+      : link_(link), settings_(settings), wakeup_(wakeup), timers_(timers) {}
 
   // Set-up path. From then on frames that come while the link is not polled ring the doorbell.
   void watch(Doorbell& doorbell) noexcept;

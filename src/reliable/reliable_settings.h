@@ -38,12 +38,12 @@ struct ReliableSettings {
   Clock clock = quick_clock();
 
   // A peer that sent nothing for this time is sent a probe.
-  [[nodiscard]] uint64_t longest_silence_ns() const noexcept {
+  [[nodiscard]] uint64_t keepalive_ns() const noexcept {
     return std::min<uint64_t>(peer_timeout_ns / 16, 1'000'000'000);
   }
   // A connection that was silent for this time may be replaced if no place is left. Longer than the
   // life of a cookie.
-  [[nodiscard]] uint64_t kept_silent_ns() const noexcept {
+  [[nodiscard]] uint64_t idle_timeout_ns() const noexcept {
     return std::max<uint64_t>(2 * peer_timeout_ns, 30'000'000'000);
   }
 };
@@ -56,7 +56,7 @@ struct ReliableCounters {
   SharedCounter datagrams_received;
   SharedCounter acks_sent;         // acknowledgements that did not travel with another frame
   SharedCounter duplicates;        // frames that had come already
-  SharedCounter early;             // frames that came before others sent earlier
+  SharedCounter out_of_order;      // frames that came before others sent earlier
   SharedCounter dropped_for_room;  // frames that found no buffer
   SharedCounter damaged;           // frames whose check or tag was wrong
   SharedCounter replayed;          // sealed frames that had come already, or are very old
@@ -73,10 +73,21 @@ struct ReliableCounters {
   SharedCounter connections_failed;
 };
 
+class ConnectionTable;
+class ConnectionTimers;
+class FramePool;
+class Reassembly;
+
+// What the parts of a transport share.
 struct ReliableContext {
   PacketLink& link;
   const ReliableSettings& settings;
   ReliableCounters& counters;
+  FramePool& sent;      // frames until they are acknowledged
+  FramePool& received;  // frames that came before others sent earlier, or in parts
+  Reassembly& reassembly;
+  ConnectionTimers& timers;
+  ConnectionTable& table;
 };
 
 }  // namespace lintel

@@ -29,7 +29,7 @@ class ReliableTransport final : public Transport {
 
   [[nodiscard]] ReliableCounters counters() const noexcept { return counters_; }
   [[nodiscard]] uint64_t frame_memory_used() const noexcept {
-    return sent_.used_bytes() + early_.used_bytes() + reassembly_.used_bytes();
+    return sent_.used_bytes() + received_.used_bytes() + reassembly_.used_bytes();
   }
   [[nodiscard]] size_t connections() const { return table_.size(); }
 
@@ -61,13 +61,14 @@ class ReliableTransport final : public Transport {
 
  private:
   ReliableTransport(std::unique_ptr<PacketLink> link, const ReliableSettings& settings);
-  ReliableContext context() noexcept { return {*link_, settings_, counters_}; }
+  ReliableContext context() noexcept {
+    return {*link_, settings_, counters_, sent_, received_, reassembly_, timers_, table_};
+  }
   bool open_pools();
   bool acknowledge_everything() noexcept;
   void take(InboundFrame& frame, uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
   Connection* connection_of(InboundFrame& frame, const FrameHeader& header,
                             uint64_t now_ns) noexcept;
-  bool open_sealed(Connection& connection, InboundFrame& frame, const FrameHeader& header) noexcept;
   void take_unnumbered(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
                        uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
 
@@ -75,15 +76,14 @@ class ReliableTransport final : public Transport {
   const ReliableSettings settings_;
   const Capabilities capabilities_;
   ReliableCounters counters_;
-  FramePool sent_;   // frames that were sent and not acknowledged
-  FramePool early_;  // frames that arrived ahead of others
+  FramePool sent_;      // and not acknowledged
+  FramePool received_;  // that came before others sent earlier
   Reassembly reassembly_;
   ConnectionTable table_;
   PollerWakeup wakeup_;
   ConnectionTimers timers_;
   QuietLink quiet_;
   Transmitter transmitter_;
-  ReceivedAcknowledgements received_;
   Acknowledger acknowledger_;
   Sender sender_;
   MessageBatch batch_;
@@ -91,7 +91,6 @@ class ReliableTransport final : public Transport {
   MessageAssembler assembler_;
   DataReceiver data_;
   Handshake handshake_;
-  PathWatch paths_;
   PeerWatch watch_;
 };
 

@@ -1,14 +1,16 @@
-// Observes whether the application answers the messages of a peer at once, as in a round trip. Then
-// the acknowledgement of such a message should wait for the answer. Message path; the connection's
-// lock is held.
+// Predicts whether the application answers the messages of a peer at once, as in a round trip. Then
+// the acknowledgement of such a message waits for the answer, to travel in one frame with it.
+// Message path; the connection's lock is held.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
+#include "util/assert.h"
+
 namespace lintel {
 
-class ReplyHabit {
+class ReplyPredictor {
  public:
   // An answer within this time is "at once". The time is longer where sending takes longer, as on
   // machines with slow system calls.
@@ -21,11 +23,15 @@ class ReplyHabit {
   static constexpr uint32_t runs_until_trusted = 4;
 
   [[nodiscard]] bool expects_reply() const noexcept { return run_ >= needed_; }
-  // Time for which an acknowledgement waits for the answer: about twice the cost of sending it by
-  // itself.
-  [[nodiscard]] uint64_t patience_ns() const noexcept {
-    return std::max(least_patience_ns, 2 * cost_ns_);
+  // How long an acknowledgement is held for the answer: about twice what sending it by itself would
+  // cost.
+  [[nodiscard]] uint64_t hold_ns() const noexcept { return std::max(least_hold_ns, 2 * cost_ns_); }
+  // One is held: it waits for a message to travel with.
+  void hold() noexcept {
+    LINTEL_ASSERT(pending_ && expects_reply());
+    holds_ = true;
   }
+  [[nodiscard]] bool holds() const noexcept { return holds_; }
 
   // A message of the peer was acknowledged, or could be.
   void acknowledged(uint64_t now_ns) noexcept {
@@ -40,6 +46,7 @@ class ReplyHabit {
   }
   // The application has sent something.
   void sent(uint64_t now_ns) noexcept {
+    holds_ = false;
     if (!pending_) return;
     pending_ = false;
     if (now_ns > since_ns_ + std::max(prompt_ns, cost_ns_)) {
@@ -54,17 +61,19 @@ class ReplyHabit {
   }
   // An acknowledgement was held, and no answer came; `long_ago`: that was noticed late.
   void hold_expired(bool long_ago) noexcept {
-    pending_ = false;
+    pending_ = holds_ = false;
     run_ = long_ago ? 0 : run_ / 2;
     if (long_ago) needed_ = std::min(needed_ * 4, longest_run);
+    LINTEL_ASSERT(needed_ >= least_run);
   }
 
  private:
-  static constexpr uint64_t least_patience_ns = 6'000;
+  static constexpr uint64_t least_hold_ns = 6'000;
   static constexpr uint64_t most_cost_ns = 20'000;
   static constexpr uint64_t cost_share = 8;  // a new value counts 1/cost_share in the average
 
-  bool pending_ = false;
+  bool pending_ = false;  // an acknowledgement without an answer yet
+  bool holds_ = false;
   uint32_t run_ = 0;
   uint32_t needed_ = least_run;
   uint64_t since_ns_ = 0;
