@@ -42,7 +42,7 @@ class QueuePair {
   [[nodiscard]] ibv_qp* get() const noexcept { return pair_; }
   [[nodiscard]] uint32_t number() const noexcept { return pair_->qp_num; }
   [[nodiscard]] QueuePairAddress address() const noexcept;
-  // Sizes that the device granted.
+  // Returns the sizes of the queues, at least those requested.
   [[nodiscard]] const QueuePairSizes& sizes() const noexcept { return sizes_; }
 
   // Changes the state to RTR and RTS. False: `reason` says why not.

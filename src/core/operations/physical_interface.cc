@@ -208,8 +208,8 @@ void PhysicalInterface::on_peer_failed(Link& link) noexcept {
   if (peer->link == &link) return fail_peer(*this, *peer, link.failure);
   // An earlier incarnation may be reported after its successor has connected.
   if (relation_of(*peer, poller_.transports().current(), link) != LinkRelation::receives) return;
-  // Messages that the peer sent by this link may be lost, answers included. The other link may
-  // still work: its next message connects anew.
+  // Messages and answers that the peer sent by this link may be lost, so the peer fails. Its other
+  // link may still be good: the next message that comes by it makes a new peer.
   fail_peer(*this, *peer, link.failure);
   PeerDirectory::set_peer(*peer->link, nullptr);
 }
