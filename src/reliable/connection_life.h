@@ -50,7 +50,7 @@ class Opening {
     return true;
   }
   [[nodiscard]] bool is_challenged() const noexcept { return challenged_; }
-  // What every frame of the attempt carries of it.
+  // Writes the fields that every frame of the attempt carries.
   void write_to(HandshakeBody& body) const noexcept {
     LINTEL_ASSERT(challenged_ || cookie_ == 0);
     body.cookie = cookie_;
@@ -103,7 +103,7 @@ class ConnectionLife {
   [[nodiscard]] bool is(ConnectionState expected) const noexcept { return state() == expected; }
   [[nodiscard]] bool is_established() const noexcept { return is(ConnectionState::established); }
 
-  // Idle, under another number.
+  // Makes the connection idle, under another number.
   void renew(uint64_t number) noexcept {
     LINTEL_ASSERT(number != 0);
     move_to(ConnectionState::idle);
@@ -111,7 +111,7 @@ class ConnectionLife {
     incarnation_ = 0;
     announced_ = reported_ = false;
   }
-  // It is that of another peer from now on.
+  // Prepares the connection for another peer.
   void forget_peer() noexcept { peer_number_ = cookie_ = 0; }
   void open(std::unique_ptr<Opening> opening) noexcept {
     LINTEL_ASSERT(opening != nullptr);
@@ -147,16 +147,16 @@ class ConnectionLife {
     return announced_ = true;
   }
 
-  // Ours: in frames to us.
+  // Number of this side, in frames from the peer.
   [[nodiscard]] uint64_t number() const noexcept { return number_; }
-  // The peer's, or that of its last connection: in frames to it.
+  // Number of the peer, or of its last connection, in frames to it.
   [[nodiscard]] uint64_t peer_number() const noexcept { return peer_number_; }
-  // Of the peer; 0: it has not connected yet.
+  // Incarnation of the peer; 0 until it has connected.
   [[nodiscard]] uint64_t incarnation() const noexcept { return incarnation_; }
-  // With which it was opened, if the peer called.
+  // Cookie of the last call of the peer.
   [[nodiscard]] uint64_t cookie() const noexcept { return cookie_; }
   [[nodiscard]] const Route& route() const noexcept { return route_; }
-  // nullptr: it is not opening.
+  // nullptr unless the connection is opening.
   [[nodiscard]] Opening* opening() const noexcept { return opening_.get(); }
 
  private:

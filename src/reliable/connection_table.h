@@ -22,8 +22,8 @@ class ConnectionTable {
 
   [[nodiscard]] Connection* find(ProcessId peer) const;
   // Idle, if it had failed, or has never been: then it may take the place of one that has failed.
-  // nullptr: too many, or another one would be more than so many with processes of its node.
-  // Throws when there is no memory.
+  // nullptr: there are too many connections, or `most_of_node` with processes of that node. Throws
+  // when there is no memory.
   [[nodiscard]] Connection* find_or_make(ProcessId peer, uint32_t most_of_node = UINT32_MAX);
   // Connections with processes of that node that have not ended.
   [[nodiscard]] uint32_t of_node(uint32_t nid) const;

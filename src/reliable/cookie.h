@@ -34,7 +34,7 @@ class CookieMaker {
 // SipHash-2-4 (Aumasson, Bernstein): a short keyed hash that cannot be forged without the key.
 [[nodiscard]] uint64_t siphash(const uint64_t (&key)[2], const void* data, size_t bytes) noexcept;
 
-// How many frames that prove nothing are answered for each host: hellos, frames of unknown
+// Limits the answers to frames of each host that prove nothing: hellos, frames of unknown
 // connections, frames of other versions. Their sources may be invented, so that the answer goes to
 // a host that did not ask.
 class AnswerLimit {

@@ -266,7 +266,7 @@ void DataReceiver::take_part(Connection& connection, const InboundFrame& frame,
   const bool is_next = place == ReceiveWindow::Place::next;
   // It may have come as a whole and found no room.
   if (is_next && take_kept(connection, now_ns)) return;
-  // With the next frame, kept ones go.
+  // The next frame releases the frames kept behind it.
   const uint64_t room = is_next ? UINT64_MAX : room_to_keep(connection);
   FrameParts& parts = connection.receive.parts;
   const FrameParts::Taken taken =

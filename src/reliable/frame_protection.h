@@ -74,7 +74,7 @@ class FrameProtection {
     pieces[1] = {const_cast<std::byte*>(frame.payload), frame.length - frame.held_bytes};
     return 2;
   }
-  // The same for a frame of `bytes` bytes that is sent once. The header is written in front of its
+  // Completes a frame of `bytes` bytes that is sent once. The header is written in front of its
   // body; there is room for a tag behind it. Returns the bytes to send, or 0.
   [[nodiscard]] uint32_t finish(std::byte* frame, uint32_t bytes, FrameHeader header,
                                 FrameBuffer* oldest) noexcept;

@@ -15,8 +15,8 @@ namespace lintel {
 
 namespace {
 
-// So long a good answer is waited for after a refusal that proves nothing: this share of the time
-// after which a peer counts as dead.
+// After a refusal that proves nothing, an acceptance is awaited for this share of the time after
+// which a peer counts as dead.
 constexpr uint64_t share_for_refusals = 16;
 
 // Returns a clause about the peer: why it is refused, or why it refuses.
@@ -254,8 +254,8 @@ void Handshake::take_challenge(Connection& connection, const HandshakeBody& body
 // Returns why the connection has to fail.
 RefuseCause Handshake::take_accept(Connection& connection, const HandshakeBody& body,
                                    uint64_t now_ns) noexcept {
-  // What takes so long that senders would wait for the lock is done before it is taken. While it
-  // opens, only this thread changes the connection.
+  // The proofs take long, so they are checked before the lock is taken. Only this thread changes a
+  // connection that is opening.
   Opening& opening = *connection.life.opening();
   if (!opening.is_challenged()) return RefuseCause::none;
   if (!is_plausible(body) || body.message_version != message_version) {

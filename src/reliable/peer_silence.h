@@ -70,7 +70,7 @@ class PeerSilence {
     awaited_since_ns_ = 0;
     reports_ = 0;
   }
-  // It has something to answer.
+  // Begins to wait for an answer of the peer.
   void await(uint64_t now_ns) noexcept {
     if (awaited_since_ns_ == 0) awaited_since_ns_ = now_ns;
   }
@@ -93,7 +93,7 @@ class PeerSilence {
   [[nodiscard]] uint64_t awaited_ns(uint64_t now_ns) const noexcept {
     return awaited_since_ns_ != 0 ? elapsed_ns(awaited_since_ns_, now_ns) : 0;
   }
-  // Of it, or of a probe to it.
+  // Time of the last frame of the peer, or of the last probe to it.
   [[nodiscard]] uint64_t last_sign_ns() const noexcept { return std::max(heard_ns_, probed_ns_); }
   [[nodiscard]] bool is_unreachable(bool on_own_node, uint64_t now_ns) const noexcept {
     return reports_ == least_reports &&

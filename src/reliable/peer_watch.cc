@@ -160,7 +160,7 @@ uint64_t PeerWatch::keep_alive(Connection& connection, bool unreachable, uint64_
   return now_ns + pause_ns;
 }
 
-// What PathMtu finds out about the path to the peer.
+// Takes the next step of PathMtu for the path to the peer.
 void PeerWatch::follow_path(Connection& connection, uint64_t now_ns) noexcept {
   PathMtu& path = connection.send.window.path();
   const uint32_t before = connection.send.frame_bytes();

@@ -79,7 +79,7 @@ class FrameParts {
     return std::exchange(kept_, nullptr);
   }
   [[nodiscard]] bool is_empty() const noexcept { return kept_ == nullptr; }
-  // Those of a frame before that number: it came as a whole after all.
+  // Drops the parts of a frame whose number is lower: that frame has come whole.
   void drop_before(FramePool& pool, uint32_t sequence) noexcept {
     if (kept_ != nullptr && sequence_distance(kept_->sequence, sequence) < 0) drop(pool);
   }

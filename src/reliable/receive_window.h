@@ -146,7 +146,7 @@ class PendingAcknowledgement {
     deadline_ns_ = now_ns + delay_ns;
     return true;
   }
-  // One went, by itself or with a frame.
+  // An acknowledgement was sent, by itself or with a frame.
   void sent() noexcept {
     bytes_ = 0;
     deadline_ns_ = UINT64_MAX;
@@ -169,7 +169,7 @@ class PendingAcknowledgement {
   }
   [[nodiscard]] uint64_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] uint64_t deadline_ns() const noexcept { return deadline_ns_; }
-  // Of the newest arrival, as FrameHeader::ack_delay.
+  // Age of the newest arrival, as FrameHeader::ack_delay.
   [[nodiscard]] uint8_t age(uint64_t now_ns) const noexcept {
     if (newest_arrival_ns_ == 0 || now_ns <= newest_arrival_ns_) return 0;
     return static_cast<uint8_t>(

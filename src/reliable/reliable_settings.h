@@ -78,7 +78,7 @@ class ConnectionTimers;
 class FramePool;
 class Reassembly;
 
-// What the parts of a transport share.
+// References that the parts of a transport share.
 struct ReliableContext {
   PacketLink& link;
   const ReliableSettings& settings;

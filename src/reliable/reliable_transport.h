@@ -94,7 +94,7 @@ class ReliableTransport final : public Transport {
   PeerWatch watch_;
 };
 
-// The same with `faults` around the link. nullptr: `reason` says why not.
+// Returns the same with `faults` around the link. nullptr: `reason` says why not.
 [[nodiscard, gnu::visibility("default")]] std::unique_ptr<Transport> reliable_over_link(
     std::unique_ptr<PacketLink> link, const ReliableSettings& settings, const Faults& faults,
     std::string& reason);

@@ -23,10 +23,10 @@ class ReplyPredictor {
   static constexpr uint32_t runs_until_trusted = 4;
 
   [[nodiscard]] bool expects_reply() const noexcept { return run_ >= needed_; }
-  // How long an acknowledgement is held for the answer: about twice what sending it by itself would
-  // cost.
+  // Time for which an acknowledgement is held for the answer: about twice the cost of sending it by
+  // itself.
   [[nodiscard]] uint64_t hold_ns() const noexcept { return std::max(least_hold_ns, 2 * cost_ns_); }
-  // One is held: it waits for a message to travel with.
+  // Records that an acknowledgement is held until a message can carry it.
   void hold() noexcept {
     LINTEL_ASSERT(pending_ && expects_reply());
     holds_ = true;

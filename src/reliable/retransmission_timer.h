@@ -35,8 +35,8 @@ class RoundTrip {
   }
 
   [[nodiscard]] uint64_t smoothed_ns() const noexcept { return smoothed_ns_; }
-  // How long to wait for an acknowledgement, which may be delayed, before asking for one. Doubled
-  // for each time in a row without progress.
+  // Time to wait for an acknowledgement, which may be delayed, before a probe. It doubles with each
+  // probe in a row without progress.
   [[nodiscard]] uint64_t probe_delay_ns(unsigned probes) const noexcept {
     return (smoothed_ns_ == 0 ? shortest_timeout_ns_ : 2 * smoothed_ns_ + acknowledgement_delay_ns)
            << std::min(probes, 16u);

@@ -221,7 +221,7 @@ bool SendWindow::time_out(uint64_t now_ns) noexcept {
   return true;
 }
 
-// That says nothing about queues: the congestion window stays.
+// The length of frames says nothing about queues: the congestion window stays.
 void SendWindow::follow_path() noexcept {
   congestion_.set_frame_bytes(charge_.of(path_.frame_bytes()));
   for (FrameBuffer& frame : queue_.sent()) {

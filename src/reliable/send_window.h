@@ -106,7 +106,7 @@ class FrameQueue {
   uint64_t unsent_bytes_ = 0;
 };
 
-// What a frame takes of the room of its receiver: a slot, or its bytes and a share for records.
+// Room that a frame takes at its receiver: a slot, or its bytes and a share for records.
 class FrameCharge {
  public:
   // Size of the records that a buffer keeps for a frame.
@@ -133,8 +133,9 @@ struct SendLimits {
   uint64_t queue_delay_ns;  // delay that a queue may cause
 };
 
-// Which frames are lost. Each transmission of one has a number. It is lost when one with a number
-// that is higher by the threshold has arrived, or the answer to a probe: networks reorder a little.
+// Finds lost frames. Each transmission of a frame has a number. It is lost when a transmission
+// whose number is higher by the threshold has arrived, or the answer to a probe. Networks reorder a
+// little.
 class LossDetector {
  public:
   static constexpr uint64_t reordering_threshold = 3;
@@ -148,7 +149,7 @@ class LossDetector {
     return transmission + reordering_threshold <= newest_arrived_;
   }
 
-  // Of the probe on the way that was sent for a timeout.
+  // Number of the probe on the way that was sent for a timeout.
   [[nodiscard]] uint32_t probe_number() const noexcept { return static_cast<uint32_t>(probe_); }
   void renew_probe() noexcept { probe_ = ++transmissions_; }
   // The number of such a probe when one more frame will have been sent.
@@ -191,8 +192,8 @@ class SendWindow {
   // The newest frame, which was not sent yet, has become longer.
   void note_growth(uint32_t bytes) noexcept { queue_.note_growth(bytes); }
 
-  // Up to `max` frames that may be sent now: lost ones first. They stay in the window. `exhausted`:
-  // more waits, but not before something is acknowledged.
+  // Collects up to `max` frames that may be sent now, lost ones first. They stay in the window.
+  // `exhausted`: more frames wait, but for an acknowledgement.
   [[nodiscard]] unsigned collect(FrameBuffer** frames, unsigned max, bool& exhausted) noexcept;
   // Whether the peer should acknowledge this frame at once. To be called for each frame before it
   // is sent. One frame in each part of the window does, so that acknowledgements of one part come
@@ -328,7 +329,7 @@ class SendingHalf {
 
   // The longest frame that both sides and the path take.
   [[nodiscard]] uint32_t frame_bytes() const noexcept { return window.path().frame_bytes(); }
-  // Of a message of kind data that fits such a frame.
+  // Payload of a message of kind data that fits such a frame.
   [[nodiscard]] uint32_t data_bytes() const noexcept {
     return (frame_bytes() - message_frame_overhead) & ~7u;
   }

@@ -115,7 +115,7 @@ SendStatus Sender::send(Connection& connection, const MessageHeader& header, con
        frames.bytes() + message.length > window.window_bytes() + queue_beyond_window_bytes))
     return SendStatus::queue_full;
   const SendStatus status = append(connection, message);
-  // With nothing of this peer under way, only other peers' acknowledgements make room: retry.
+  // Nothing of this peer is on the way, so acknowledgements of other peers make the room: retry.
   if (status == SendStatus::queue_full)
     context_.timers.set(connection, context_.settings.clock() + no_buffer_retry_ns);
   return status;

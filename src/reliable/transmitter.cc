@@ -12,7 +12,7 @@ namespace lintel {
 namespace {
 // Time until the next attempt after the link took no more. Its queue drains by itself.
 constexpr uint64_t link_full_retry_ns = 50'000;
-// On the stack of the application.
+// Maximum length of a part of a frame, which is built on the stack of the application.
 constexpr uint32_t longest_part_bytes = 2048;
 
 // `length` bytes of the body of a frame. What is not readable any more is left zero.
@@ -45,9 +45,9 @@ void copy_body(FrameBuffer& frame, uint32_t offset, uint32_t length, std::byte* 
   context_.timers.set(connection, now_ns);
 }
 
-// Up to `most` frames at a time. While there may be frames that are longer than the path takes,
-// frames go one by one. Only one of those is on the way, in parts, so that the peer needs one
-// buffer for them.
+// Sends up to `most` frames at a time. While there may be frames that are longer than the path
+// takes, frames go one by one. Only one of those is on the way, in parts, so that the peer needs
+// one buffer for them.
 template <unsigned most>
 [[gnu::always_inline]] inline void Transmitter::transmit_frames(Connection& connection,
                                                                 Burst<most>& burst,
