@@ -168,7 +168,7 @@ def isolated():
         subprocess.run("mount --make-rprivate / && mount -t tmpfs tmpfs /dev/shm && ip link set lo up && "
                        "ip link add lnet0 type veth peer name lnet1 && ip addr add 10.99.8.1/24 dev lnet0 && "
                        "ip link set lnet0 up && ip link set lnet1 up", shell=True, check=True)
-        # Open MPI names its directories after host and process, and other tests have the same names.
+        # Open MPI names its directories after host and process: other tests have the same names.
         OWN_DIRECTORIES.append(IsolatedDirectory())
         os.environ["TMPDIR"] = OWN_DIRECTORIES[-1].name
         return
