@@ -75,7 +75,7 @@ FAULTS = [Fault(*fault) for fault in (
     (CORE + "operations/initiator_answers.cc", "operation->stage.load(std::memory_order_acquire) == Operation::Stage::sent)\n      return operation;", "true)\n      return operation;", "an answer counts before its request was sent"),
     (CORE + "operations/initiator_answers.cc", "if (fail != PTL_NI_OK && header.hdr_data != 0) [[unlikely]]", "if (false)", "a dropped get is not told"),
     (CORE + "operations/transfer_table.cc", "--peer.transfers;", "", "the share of a peer leaks"),
-    (CORE + "operations/peer_share.h", "return taken < std::min(most, capacity - in_use);", "return taken <= std::min(most, capacity - in_use);", "a peer takes more than its share"),
+    (CORE + "operations/peer.h", "return taken < std::min(most, capacity - in_use);", "return taken <= std::min(most, capacity - in_use);", "a peer takes more than its share"),
     (CORE + "operations/counted_puts.h", "if (record.descriptor.load(std::memory_order_acquire) != nullptr) return false;", "", "a counted put takes the place of another"),
     # verbs
     (VERBS + "arrivals.cc", "if (completion.byte_len < sizeof header) return refuse(buffer);", "", "a short message is read beyond its end"),

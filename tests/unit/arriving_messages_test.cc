@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "bare_target_support.h"
-#include "core/operations/peer_share.h"
+#include "core/operations/peer.h"
 #include "support/text.h"
 
 namespace lintel {

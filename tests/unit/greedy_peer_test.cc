@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "bare_target_support.h"
-#include "core/operations/peer_share.h"
+#include "core/operations/peer.h"
 
 namespace lintel {
 namespace {

@@ -1,5 +1,5 @@
 // put_to_self(): which puts PtlPut delivers itself, and which it passes to the transport.
-#include "core/operations/put_to_self.h"
+#include "core/operations/initiator.h"
 
 #include <portals4.h>
 

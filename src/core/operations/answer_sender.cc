@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/operations/peer_share.h"
 #include "util/address_space.h"
 #include "util/assert.h"
 #include "util/lock.h"

@@ -13,7 +13,7 @@ class AnswerSender {
   AnswerSender(SendQueues& queues, SharedCounter& refused) noexcept
       : queues_(queues), refused_(refused) {}
   // Set-up path. At most so many answers of more than short_answer_bytes wait, of all peers; see
-  // peer_share.h. False: no address space.
+  // may_take(). False: no address space.
   [[nodiscard]] bool open(uint32_t long_answers = most_long_answers) noexcept;
 
   // The pieces hold at most largest_reply_bytes.

@@ -89,7 +89,12 @@ class CountedPuts {
   }
 
  private:
-  [[nodiscard]] bool acquire_ring() noexcept;
+  [[nodiscard, gnu::noinline, gnu::cold]] bool acquire_ring() noexcept {
+    const uint32_t index = rings_ == nullptr ? Arena<Ring>::no_index : rings_->allocate();
+    if (index == Arena<Ring>::no_index) return false;
+    ring_.store(&rings_->at(index), std::memory_order_release);
+    return true;
+  }
   [[nodiscard]] Record& record_of(uint32_t cookie) const noexcept {
     return ring_.load(std::memory_order_relaxed)->records[cookie % capacity];
   }

@@ -2,7 +2,6 @@
 
 #include "core/operations/initiator.h"
 #include "core/operations/initiator_answers.h"
-#include "core/operations/peer_share.h"
 #include "core/operations/physical_interface.h"
 #include "core/operations/target_transfer.h"
 #include "util/lock.h"

@@ -11,7 +11,6 @@
 #include "core/objects/network_interface.h"
 #include "core/operations/initiator_events.h"
 #include "core/operations/initiator_payload.h"
-#include "core/operations/peer_share.h"
 #include "core/progress/long_call.h"
 #include "core/progress/wait.h"
 #include "util/clock.h"

@@ -6,7 +6,6 @@
 #include "core/operations/initiator_events.h"
 #include "core/operations/operation.h"
 #include "core/operations/physical_interface.h"
-#include "core/operations/put_to_self.h"
 #include "portals4.h"
 #include "transport/transport.h"
 
@@ -17,6 +16,11 @@ namespace lintel {
 [[gnu::cold, gnu::noinline]] void warn_of_unheard_acknowledgement() noexcept;
 // An eager put whose peer is known.
 [[nodiscard]] int start_put(NetworkInterface& interface, Peer& peer, Request& request) noexcept;
+// The longest put to the own process that PtlPut delivers, reports and acknowledges itself.
+inline constexpr size_t largest_put_to_self = 64;
+// An eager put to `self`, the own process. Sends it as start_put() if it is too long, or an
+// earlier message is in flight, or another thread polls, or the target does more than usual.
+[[nodiscard]] int put_to_self(NetworkInterface& interface, Peer& self, Request& request) noexcept;
 // Any request.
 [[nodiscard]] int start_in_general(NetworkInterface& interface, Peer& peer,
                                    Request& request) noexcept;

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "core/objects/network_interface.h"
-#include "core/operations/exposed_memory.h"
 #include "core/operations/initiator_events.h"
 #include "core/operations/initiator_payload.h"
 #include "util/lock.h"

@@ -2,7 +2,6 @@
 #include "core/operations/initiator_payload.h"
 
 #include "core/operations/atomics.h"
-#include "core/operations/exposed_memory.h"
 #include "core/operations/operation.h"
 #include "core/operations/physical_interface.h"
 
@@ -57,13 +56,6 @@ SendStatus send_description(Peer& peer, const MessageHeader& header, const Memor
 }
 
 }  // namespace
-
-void withdraw_exposed_memory(Operation& operation, bool answered) noexcept {
-  const uint32_t number = operation.exposure.load(std::memory_order_relaxed);
-  operation.exposure.store(Exposure::none, std::memory_order_relaxed);
-  Peer& peer = *operation.peer.load(std::memory_order_relaxed);
-  peer.transport->withdraw(*peer.link, number, !answered);
-}
 
 SendStatus send_payload(PhysicalInterface& physical, Peer& peer, const Request& request,
                         Operation* operation, const std::byte* copy) noexcept {

@@ -4,15 +4,23 @@
 
 #include <cstdint>
 
-#include "core/operations/cookie.h"
-#include "core/operations/exposed_memory.h"
 #include "core/operations/operation.h"
-#include "core/operations/peer_table.h"
+#include "core/operations/peer_directory.h"
 #include "transport/polling.h"
 #include "util/arena.h"
 #include "util/assert.h"
 
 namespace lintel {
+
+// An operation that has exposed memory.
+[[gnu::noinline]] void withdraw_exposed_memory(Operation& operation, bool answered) noexcept;
+
+// Ends the target's access to the operation's memory. Called before the end of the operation, or of
+// its sending, is reported. `answered`: the target has said that it is done.
+inline void withdraw_memory(Operation& operation, bool answered) noexcept {
+  if (operation.exposure.load(std::memory_order_relaxed) != Exposure::none) [[unlikely]]
+    withdraw_exposed_memory(operation, answered);
+}
 
 class OperationTable {
  public:
@@ -63,6 +71,10 @@ class OperationTable {
   void for_each(Action&& action) noexcept LINTEL_REQUIRES(polling) {
     for_each_live(operations_, action);
   }
+
+  // See MessageSink::may_access().
+  [[nodiscard]] bool may_access(const Peer* peer, const RemoteMemory& memory,
+                                bool write) const noexcept LINTEL_REQUIRES(polling);
 
   // Copies the payload, which waits in a send queue, so that its buffer may be reused. Leaves
   // `copied` false if it is not there.

@@ -16,25 +16,85 @@
 namespace lintel {
 
 namespace {
+constexpr uint32_t largest_peers = 1u << 20;
+constexpr uint64_t first_capacity = 64;
 constexpr uint32_t most_counted_put_rings = 1u << 12;  // peers with counted puts
+constexpr size_t most_reasons = 256;
 }  // namespace
+
+bool PeerTable::open() noexcept {
+  try {
+    generations_.push_back(std::make_unique<Slots>(first_capacity));
+  } catch (...) {
+    return false;
+  }
+  slots_.store(generations_.back().get(), std::memory_order_release);
+  return peers_.open(largest_peers);
+}
+
+void PeerTable::place(Slots& slots, Peer& peer) noexcept {
+  uint64_t i = hash(peer.id);
+  while (slots.at[i & slots.mask].load(std::memory_order_relaxed) != nullptr) ++i;
+  slots.at[i & slots.mask].store(&peer, std::memory_order_release);
+}
+
+Peer* PeerTable::insert(ProcessId id) noexcept {
+  Slots* slots = slots_.load(std::memory_order_relaxed);
+  if (uint64_t{peers_.high_water()} * 2 > slots->mask) {
+    try {
+      generations_.push_back(std::make_unique<Slots>((slots->mask + 1) * 4));
+    } catch (...) {
+      return nullptr;
+    }
+    slots = generations_.back().get();
+    for (uint32_t i = 0; i < peers_.high_water(); ++i) place(*slots, peers_.at(i));
+    slots_.store(slots, std::memory_order_release);
+  }
+  const uint32_t index = peers_.allocate();
+  if (index == Arena<Peer>::no_index) return nullptr;
+  Peer& peer = peers_.at(index);
+  peer.id = id;
+  place(*slots, peer);
+  return &peer;
+}
+
+LinkRelation relation_of(const Peer& peer, Transport& transport, Link& link) noexcept {
+  if (peer.link == &link) return LinkRelation::sends;
+  const uint64_t known = peer.transport->incarnation(*peer.link);
+  if (known != 0)
+    return known == transport.incarnation(link) ? LinkRelation::receives
+                                                : LinkRelation::of_another_process;
+  // Payloads that wait were measured for the other one.
+  return transport.capabilities().max_eager_bytes >= peer.transport->capabilities().max_eager_bytes
+             ? LinkRelation::replaces
+             : LinkRelation::receives;
+}
 
 bool PeerDirectory::open(Transports transports, std::span<const OpenedTransports::Unused> unused,
                          PollFlag& in_process_sends) noexcept {
   transports_ = transports;
-  const LockGuard guard(mutex_);
-  reasons_.open(transports, unused);
+  unused_ = unused;
   in_process_sends_ = &in_process_sends;
   return table_.open() && counted_put_rings_.open(most_counted_put_rings);
 }
 
-Peer* PeerDirectory::peer_of(Link& link) noexcept {
-  return static_cast<Peer*>(std::atomic_ref<void*>(link.context).load(std::memory_order_acquire));
-}
-
-// The poller may see a link before the thread that connected has finished with it.
-void PeerDirectory::set_peer(Link& link, Peer* peer) noexcept {
-  std::atomic_ref<void*>(link.context).store(peer, std::memory_order_release);
+const std::string& PeerDirectory::reason_for(size_t chosen,
+                                             const std::vector<std::string>& answers) {
+  std::string text;
+  const auto add = [&](const std::string& name, const std::string& reason) {
+    text.append(text.empty() ? "" : "; ").append(name).append(": ").append(reason);
+  };
+  for (size_t i = 0; i <= transports_.size() && i <= chosen; ++i) {
+    for (const OpenedTransports::Unused& unused : unused_)
+      if (unused.place == i) add(unused.transport, unused.reason);
+    if (i == chosen || i == transports_.size()) break;
+    const Capabilities& capabilities = transports_[i]->capabilities();
+    if (capabilities.in_process && chosen < transports_.size()) continue;
+    if (i < answers.size() && !answers[i].empty()) add(capabilities.name, answers[i]);
+  }
+  static const std::string none;
+  if (reasons_.size() >= most_reasons && reasons_.count(text) == 0) return none;
+  return *reasons_.insert(std::move(text)).first;
 }
 
 Peer* PeerDirectory::connect(ProcessId id) noexcept {
@@ -49,11 +109,11 @@ Peer* PeerDirectory::connect(ProcessId id) noexcept {
       if (link == nullptr) continue;
       if (peer == nullptr) peer = table_.insert(id);
       if (peer == nullptr) return nullptr;
-      attach(*peer, *transport, *link, reasons_.of(answers.size() - 1, answers));
+      attach(*peer, *transport, *link, reason_for(answers.size() - 1, answers));
       if (doorbell_ != nullptr) doorbell_->ring_if_sleeping();
       return peer;
     }
-    const std::string& why = reasons_.of(transports_.size(), answers);
+    const std::string& why = reason_for(transports_.size(), answers);
     const bool due = !is_awaited(id.nid, id.pid) && said_unreached_.is_due(key_of(id), now_ns());
     log_message(due ? LogLevel::warn : LogLevel::debug, "no transport reaches %s: %s",
                 ProcessText(id.nid, id.pid).c_str(), why.c_str());
@@ -109,7 +169,7 @@ Peer* PeerDirectory::accept(Link& link, Transport& transport) noexcept {
   while (transports_[index].get() != &transport) ++index;
   try {
     const std::vector<std::string> answers(index, "the peer connected by another one");
-    attach(*peer, transport, link, reasons_.of(index, answers));
+    attach(*peer, transport, link, reason_for(index, answers));
   } catch (...) {
     static const std::string unknown = "no memory to say";
     attach(*peer, transport, link, unknown);
@@ -140,7 +200,7 @@ bool PeerDirectory::attach_by_better(Peer& peer, const Transport& than,
         continue;
       Link* const link = transport->connect(peer.id, &answer);
       if (link == nullptr || transport->incarnation(*link) != incarnation) continue;
-      attach(peer, *transport, *link, reasons_.of(answers.size() - 1, answers));
+      attach(peer, *transport, *link, reason_for(answers.size() - 1, answers));
       return true;
     }
   } catch (...) {

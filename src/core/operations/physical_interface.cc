@@ -10,9 +10,7 @@
 #include "core/objects/network_interface.h"
 #include "core/operations/flush_queues.h"
 #include "core/operations/initiator_answers.h"
-#include "core/operations/memory_access.h"
 #include "core/operations/peer_failure.h"
-#include "core/operations/plain_put.h"
 #include "core/operations/target_transfer.h"
 #include "util/clock.h"
 #include "util/config.h"
@@ -219,7 +217,7 @@ void PhysicalInterface::on_remote_done(Link& link, uint32_t token, RemoteResult 
 }
 
 bool PhysicalInterface::may_access(Link& link, const RemoteMemory& memory, bool write) noexcept {
-  return lintel::may_access(operations_, PeerDirectory::peer_of(link), memory, write);
+  return operations_.may_access(PeerDirectory::peer_of(link), memory, write);
 }
 
 bool PhysicalInterface::exclude_senders(Link& link, void (*action)(Link&, void*),

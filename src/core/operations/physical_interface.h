@@ -11,11 +11,9 @@
 
 #include "core/objects/network_interface.h"
 #include "core/operations/answer_sender.h"
-#include "core/operations/link_relation.h"
 #include "core/operations/operation_table.h"
 #include "core/operations/peer_directory.h"
 #include "core/operations/refused_requests.h"
-#include "core/operations/scratch_pool.h"
 #include "core/operations/send_queues.h"
 #include "core/operations/transfer_table.h"
 #include "core/progress/passing_policy.h"

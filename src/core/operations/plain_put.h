@@ -65,9 +65,4 @@ namespace lintel {
   return true;
 }
 
-// The same for a message that has arrived. Acknowledges it.
-[[nodiscard]] bool deliver_plain_put(PhysicalInterface& physical, Peer& peer,
-                                     const InboundMessage& message) noexcept
-    LINTEL_REQUIRES(polling);
-
 }  // namespace lintel

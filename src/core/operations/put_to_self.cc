@@ -1,5 +1,4 @@
-#include "core/operations/put_to_self.h"
-
+// A short put of a process to itself: PtlPut delivers, reports and acknowledges it. Message path.
 #include "core/objects/network_interface.h"
 #include "core/operations/initiator.h"
 #include "core/operations/initiator_events.h"

@@ -40,6 +40,10 @@ struct Arrival {
   Initiator initiator;
 };
 
+// A put of the common case; see place_plain_put(). Acknowledges it.
+[[nodiscard]] bool deliver_plain_put(PhysicalInterface& physical, Peer& peer,
+                                     const InboundMessage& message) noexcept
+    LINTEL_REQUIRES(polling);
 void handle_request(PhysicalInterface& physical, Peer& peer, const InboundMessage& message) noexcept
     LINTEL_REQUIRES(polling);
 

@@ -3,12 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
-#include "core/operations/cookie.h"
 #include "core/operations/operation.h"
 #include "core/operations/peer.h"
 #include "transport/polling.h"
-#include "util/arena.h"
 
 namespace lintel {
 
@@ -24,8 +23,12 @@ class TransferTable {
   [[nodiscard]] bool is_full() const noexcept { return in_use_ == transfers_.capacity(); }
   void release(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
   // nullptr: the cookie names none that goes on.
-  [[nodiscard]] Transfer* find(uint32_t cookie) const noexcept;
-  [[nodiscard]] uint32_t cookie_of(const Transfer& transfer) const noexcept;
+  [[nodiscard]] Transfer* find(uint32_t cookie) const noexcept {
+    return find_by_cookie(transfers_, cookie);
+  }
+  [[nodiscard]] uint32_t cookie_of(const Transfer& transfer) const noexcept {
+    return cookie_in(transfers_, transfer);
+  }
   // Calls action(Transfer&) for all that go on.
   template <typename Action>
   void for_each(Action&& action) noexcept LINTEL_REQUIRES(polling) {
@@ -35,7 +38,9 @@ class TransferTable {
   // Active transfers are advanced in the next round of polling. Takes the chain of all, through
   // `next_active`.
   void activate(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
-  [[nodiscard]] Transfer* take_active() noexcept LINTEL_REQUIRES(polling);
+  [[nodiscard]] Transfer* take_active() noexcept LINTEL_REQUIRES(polling) {
+    return std::exchange(active_, nullptr);
+  }
   [[nodiscard]] bool has_active() const noexcept LINTEL_REQUIRES(polling) {
     return active_ != nullptr;
   }
