@@ -307,7 +307,7 @@ TEST_F(ArrivingMessagesTest, AMessageThatFindsNoTransferIsAnsweredAndLeavesTheEn
   append(PTL_PRIORITY_LIST, PTL_ME_MANAGE_LOCAL, 1);
   const Peer& sender = peer();
   physical().poller().exclusively([&] {
-    while (physical().transfers().allocate(sender) != nullptr) {
+    while (physical().target().transfers().table().allocate(sender) != nullptr) {
     }
   });
   MessageHeader header = put_header();

@@ -98,14 +98,6 @@ struct alignas(64) Transfer : QueuedSend {
   RemoteMemory remote[transfer_remote_pieces];
 };
 
-// Puts of one peer that matched in one burst of messages, to be fetched from its memory together.
-struct TransferBatch {
-  static constexpr unsigned capacity = 16;
-  Transfer* transfers[capacity];
-  unsigned count = 0;
-  uint64_t bytes = 0;
-};
-
 // Largest payload that travels with a reply. Longer gets are written into the initiator's memory,
 // or answered in data messages. Not less than the max_eager_bytes of any transport.
 inline constexpr size_t largest_reply_bytes = 8192;

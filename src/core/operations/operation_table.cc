@@ -36,7 +36,7 @@ Operation* OperationTable::allocate_returned(Peer& peer) noexcept {
   return &operations_.at(index);
 }
 
-bool OperationTable::reclaim(const PeerTable& peers) noexcept {
+bool OperationTable::reclaim(std::span<Peer> peers) noexcept {
   const auto release_chain = [this](uint32_t index) {
     while (index != none) {
       const uint32_t next = operations_.at(index).next_free.load(std::memory_order_relaxed);
@@ -44,8 +44,7 @@ bool OperationTable::reclaim(const PeerTable& peers) noexcept {
       index = next;
     }
   };
-  for (uint32_t i = 0; i < peers.size(); ++i) {
-    Peer& peer = peers.at(i);
+  for (Peer& peer : peers) {
     const LockGuard guard(peer.send_lock);
     release_chain(std::exchange(peer.free_operations, none));
     release_chain(peer.returned_operations.exchange(none, std::memory_order_acquire));

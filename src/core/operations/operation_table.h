@@ -3,9 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "core/operations/operation.h"
-#include "core/operations/peer_directory.h"
+#include "core/operations/peer.h"
 #include "transport/polling.h"
 #include "util/arena.h"
 #include "util/assert.h"
@@ -39,7 +40,7 @@ class OperationTable {
   }
   // Makes slots that peers have reserved available to all peers. Any thread, no send lock held.
   // True: a slot is free.
-  [[nodiscard]] bool reclaim(const PeerTable& peers) noexcept;
+  [[nodiscard]] bool reclaim(std::span<Peer> peers) noexcept;
   // The operation was never sent. Any thread.
   void discard(Operation& operation) noexcept;
   // Returns slots to their peer in one chain per burst, so that neither side needs a

@@ -20,6 +20,20 @@ constexpr uint32_t largest_peers = 1u << 20;
 constexpr uint64_t first_capacity = 64;
 constexpr uint32_t most_counted_put_rings = 1u << 12;  // peers with counted puts
 constexpr size_t most_reasons = 256;
+constexpr uint64_t gone_said_again_ns = 10'000'000'000;
+
+// Of process, transport and reason.
+constexpr const char* failure_format(Link::Failure::Kind kind) noexcept {
+  switch (kind) {
+    case Link::Failure::Kind::unanswered:
+      return "nobody answers at %s (%s: %s): operations to it end as PTL_NI_UNDELIVERABLE";
+    case Link::Failure::Kind::refused:
+      return "%s refuses to connect (%s: %s): operations to it end as PTL_NI_UNDELIVERABLE";
+    case Link::Failure::Kind::gone:
+      break;
+  }
+  return "%s is gone (%s: %s): operations to it end as PTL_NI_UNDELIVERABLE";
+}
 }  // namespace
 
 bool PeerTable::open() noexcept {
@@ -47,7 +61,7 @@ Peer* PeerTable::insert(ProcessId id) noexcept {
       return nullptr;
     }
     slots = generations_.back().get();
-    for (uint32_t i = 0; i < peers_.high_water(); ++i) place(*slots, peers_.at(i));
+    for (Peer& peer : all()) place(*slots, peer);
     slots_.store(slots, std::memory_order_release);
   }
   const uint32_t index = peers_.allocate();
@@ -209,6 +223,35 @@ bool PeerDirectory::attach_by_better(Peer& peer, const Transport& than,
   return false;
 }
 
+void PeerDirectory::tell_of_failure(Peer& peer, const Link::Failure& failure,
+                                    bool in_order) noexcept {
+  const ProcessText process(peer.id.nid, peer.id.pid);
+  if (in_order) return log_message(LogLevel::debug, "%s has left", process.c_str());
+  // A program that waits for a process to start sends to it again and again.
+  const uint64_t now = now_ns();
+  const bool said = peer.gone_said_ns != 0 && now - peer.gone_said_ns < gone_said_again_ns;
+  const bool awaited =
+      failure.kind == Link::Failure::Kind::unanswered && is_awaited(peer.id.nid, peer.id.pid);
+  if (!said && !awaited) peer.gone_said_ns = now;
+  log_message(said || awaited ? LogLevel::debug : LogLevel::warn, failure_format(failure.kind),
+              process.c_str(), peer.transport->capabilities().name, failure.reason);
+}
+
+bool PeerDirectory::exclude_senders(Link& link, void (*action)(Link&, void*),
+                                    void* argument) noexcept {
+  if (Peer* const peer = peer_of(link); peer != nullptr) {
+    const LockGuard guard(peer->send_lock);
+    action(link, argument);
+    return true;
+  }
+  // Nobody sends by a link without a peer, as one whose peer failed by another link. It would get
+  // one under this lock.
+  const LockGuard guard(mutex_);
+  if (peer_of(link) != nullptr) return false;
+  action(link, argument);
+  return true;
+}
+
 PeerPath PeerDirectory::path_to(ProcessId id) {
   const LockGuard guard(mutex_);
   const Peer* peer = table_.find(id);
@@ -223,26 +266,20 @@ PeerPath PeerDirectory::path_to(ProcessId id) {
 
 uint64_t PeerDirectory::sent(MessageKind kind, bool bytes) const noexcept {
   uint64_t sum = 0;
-  for (uint32_t i = 0; i < table_.size(); ++i) {
-    const TrafficCounters& sent = table_.at(i).sent;
-    sum += (bytes ? sent.bytes : sent.messages)[static_cast<unsigned>(kind)].get();
-  }
+  for (const Peer& peer : all())
+    sum += (bytes ? peer.sent.bytes : peer.sent.messages)[static_cast<unsigned>(kind)].get();
   return sum;
 }
 
 bool PeerDirectory::has_others() const noexcept {
-  for (uint32_t i = 0; i < table_.size(); ++i) {
-    const Peer& peer = table_.at(i);
-    if (!peer.failed.load(std::memory_order_acquire) && peer.in_process_sends == nullptr)
-      return true;
-  }
-  return false;
+  return std::ranges::any_of(all(), [](const Peer& peer) {
+    return !peer.failed.load(std::memory_order_acquire) && peer.in_process_sends == nullptr;
+  });
 }
 
 bool PeerDirectory::awaits_any() const noexcept {
-  for (uint32_t i = 0; i < table_.size(); ++i)
-    if (table_.at(i).is_awaited()) return true;
-  return false;
+  return std::ranges::any_of(
+      all(), [](const Peer& peer) LINTEL_REQUIRES(polling) { return peer.is_awaited(); });
 }
 
 }  // namespace lintel

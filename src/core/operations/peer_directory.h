@@ -37,9 +37,11 @@ class PeerTable {
   // The caller excludes other inserts. nullptr when no more peers fit.
   [[nodiscard]] Peer* insert(ProcessId id) noexcept;
 
-  [[nodiscard]] uint32_t size() const noexcept { return peers_.high_water(); }
-  // Peers by number, 0..size()-1, in the order of their insertion.
-  [[nodiscard]] Peer& at(uint32_t number) const noexcept { return peers_.at(number); }
+  // In the order of their insertion.
+  [[nodiscard]] std::span<Peer> all() const noexcept {
+    const uint32_t size = peers_.high_water();
+    return size != 0 ? std::span(&peers_.at(0), size) : std::span<Peer>();
+  }
 
  private:
   struct Slots {
@@ -116,12 +118,19 @@ class PeerDirectory {
       try_better(peer);
   }
 
+  // To the log. `in_order`: nothing was outstanding.
+  static void tell_of_failure(Peer& peer, const Link::Failure& failure, bool in_order) noexcept
+      LINTEL_REQUIRES(polling);
+  // See MessageSink::exclude_senders().
+  [[nodiscard]] bool exclude_senders(Link& link, void (*action)(Link&, void*),
+                                     void* argument) noexcept;
+
   // Connects if that is the first use; a peer that has failed is not connected again.
   [[nodiscard]] PeerPath path_to(ProcessId id);
 
   // Messages of a kind sent to all peers, or the bytes of their payloads.
   [[nodiscard]] uint64_t sent(MessageKind kind, bool bytes) const noexcept;
-  [[nodiscard]] const PeerTable& all() const noexcept { return table_; }
+  [[nodiscard]] std::span<Peer> all() const noexcept { return table_.all(); }
   // A peer in another process is connected.
   [[nodiscard]] bool has_others() const noexcept LINTEL_REQUIRES(polling);
   // An operation waits for a peer.
@@ -134,8 +143,7 @@ class PeerDirectory {
     Link* links[checked_at_once];
     for (const std::unique_ptr<Transport>& transport : transports_) {
       unsigned count = 0;
-      for (uint32_t i = 0; i < table_.size(); ++i) {
-        Peer& peer = table_.at(i);
+      for (Peer& peer : all()) {
         if (!peer.is_awaited() || peer.transport != transport.get()) continue;
         links[count++] = peer.link;
         if (count < checked_at_once) continue;

@@ -32,6 +32,9 @@ class RefusedRequests {
   // Any thread.
   [[nodiscard]] uint64_t count(Refusal reason) const noexcept { return counts_[reason].get(); }
 
+  // Messages of all kinds that were not believed, or found no memory.
+  SharedCounter messages;
+
  private:
   // For a line about a peer and a reason. Lines about one at either end do not keep others away.
   [[nodiscard]] bool is_due(unsigned reason, ProcessId peer, bool at_target) noexcept;

@@ -58,16 +58,12 @@ class TransferTable {
   // Drops all of a logical interface that goes, without events.
   void drop_all_of(const NetworkInterface& interface) noexcept LINTEL_REQUIRES(polling);
 
-  // Puts of the current burst that are to be fetched together.
-  [[nodiscard]] TransferBatch& batch() noexcept { return batch_; }
-
  private:
   PollFlag& work_due_;
   Arena<Transfer> transfers_;
   uint32_t in_use_ = 0;
   Transfer* active_ = nullptr;
   Peer* unreleased_ = nullptr;  // peers with transfers in Peer::unreleased_head
-  TransferBatch batch_;
 };
 
 }  // namespace lintel
