@@ -39,7 +39,8 @@ static_assert(physical_interfaces == interface_table_size / logical_interfaces);
 
 struct Logical {
   Logical(PhysicalInterface& physical, unsigned slot, unsigned index, uint8_t incarnation) noexcept
-      : interface(physical, physical.id(), slot, static_cast<uint8_t>(index), incarnation) {
+      : interface(physical, physical.initiator(), physical.id(), slot, static_cast<uint8_t>(index),
+                  incarnation) {
     interface.set_executor(triggers);
   }
   static void* operator new(size_t bytes, std::align_val_t alignment) {

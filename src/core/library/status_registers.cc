@@ -91,7 +91,7 @@ std::optional<uint64_t> value_of(const NetworkInterface& interface, ptl_sr_index
     case PTL_SR_LINTEL_WAKEUPS:
       return physical.poller().counters.wakeups.get();
     case PTL_SR_LINTEL_FRAMES_REFUSED:
-      return physical.messages_refused.get();
+      return physical.refused_requests.messages.get();
     case PTL_SR_LINTEL_PEERS_FAILED:
       return physical.peers_failed.get();
     case PTL_SR_LINTEL_RETRANSMISSIONS:
@@ -143,9 +143,7 @@ Line transport_line(const PhysicalInterface& physical, const Transport& transpor
   uint64_t peers = 0;
   uint64_t messages = 0;
   uint64_t bytes = 0;
-  const PeerTable& all = physical.peers().all();
-  for (uint32_t i = 0; i < all.size(); ++i) {
-    const Peer& peer = all.at(i);
+  for (const Peer& peer : physical.peers().all()) {
     if (peer.transport != &transport) continue;
     ++peers;
     messages += sum_of(peer.sent.messages);
@@ -178,7 +176,7 @@ Report gather(const PhysicalInterface& physical) {
   const PollCounters& polls = physical.poller().counters;
   report.progress = {"progress",
                      {{"sends queued", physical.queues().queued.get()},
-                      {"messages refused", physical.messages_refused.get()},
+                      {"messages refused", physical.refused_requests.messages.get()},
                       {"peers failed", physical.peers_failed.get()},
                       {"polls", polls.polls.get()},
                       {"polls with work", polls.polls_with_work.get()},

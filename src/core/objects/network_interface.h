@@ -29,6 +29,7 @@ struct InterfaceStatus {
   std::atomic<uint64_t> unexpected_peak{0};
 };
 
+class Initiator;
 class PhysicalInterface;
 
 inline constexpr unsigned logical_interfaces = 4;  // over one physical interface
@@ -38,9 +39,9 @@ inline constexpr unsigned slot_logical = 2;
 
 class NetworkInterface {
  public:
-  // `own`: the address of the physical interface.
-  NetworkInterface(PhysicalInterface& physical, ProcessId own, unsigned slot, uint8_t index,
-                   uint8_t incarnation) noexcept;
+  // `initiator`, `own`: of the physical interface; its address is `own`.
+  NetworkInterface(PhysicalInterface& physical, Initiator& initiator, ProcessId own, unsigned slot,
+                   uint8_t index, uint8_t incarnation) noexcept;
   ~NetworkInterface();
 
   // Set-up path. Reserves the pools; PTL_NO_SPACE if the system refuses.
@@ -53,6 +54,7 @@ class NetworkInterface {
   // log.
   [[nodiscard]] unsigned request_flags() const noexcept { return request_flags_; }
   [[nodiscard]] PhysicalInterface& physical() const noexcept { return physical_; }
+  [[nodiscard]] Initiator& initiator() const noexcept { return initiator_; }
   [[nodiscard]] const ptl_ni_limits_t& limits() const noexcept { return limits_; }
   [[nodiscard]] uint64_t handle() const noexcept { return handle_; }
   [[nodiscard]] uint8_t incarnation() const noexcept { return incarnation_; }
@@ -138,6 +140,7 @@ class NetworkInterface {
   }
 
   PhysicalInterface& physical_;
+  Initiator& initiator_;
   const ProcessId own_;
   TriggerExecutor* executor_ = nullptr;
   const uint64_t handle_;

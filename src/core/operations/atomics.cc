@@ -2,7 +2,6 @@
 // it cannot. Message path.
 #include "core/operations/atomics.h"
 
-#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -53,20 +52,7 @@ class StripeGuard {
   size_t high_;
 };
 
-// ---- where the items are
-
-struct PlainMemory {
-  std::byte* base;
-  [[nodiscard]] bool read(uint64_t offset, std::byte* to, size_t size) const noexcept {
-    std::memcpy(to, base + offset, size);
-    return true;
-  }
-  [[nodiscard]] bool write(uint64_t offset, const std::byte* from, size_t size) const noexcept {
-    std::memcpy(base + offset, from, size);
-    return true;
-  }
-  [[nodiscard]] std::byte* address(uint64_t offset) const noexcept { return base + offset; }
-};
+// ---- what is applied
 
 struct Request {
   const Functions* functions;
@@ -82,24 +68,22 @@ struct Request {
   }
 };
 
-// Applies the operation to one item through a private copy. Only the guarded copies touch the
-// target, so that a fault comes back here and the locks are given up.
-template <typename Memory>
-[[nodiscard]] bool apply_to_copy(const Request& request, const Memory& memory,
+// One item through a private copy. Only the guarded copies touch the target, so that a fault comes
+// back here and the locks are given up.
+[[nodiscard]] bool apply_to_copy(const Request& request, const MemoryRegion& region,
                                  uint64_t offset) noexcept {
   std::byte item[max_datatype_size];
-  const StripeGuard guard(memory.address(offset), memory.address(offset + request.size - 1));
-  if (!memory.read(offset, item, request.size)) return false;
+  const StripeGuard guard(region.address(offset), region.address(offset + request.size - 1));
+  if (!region.read(offset, item, request.size)) return false;
   if (request.fetched != nullptr) std::memcpy(request.fetched, item, request.size);
   if (!request.functions->copy(item, request.data, request.operand)) return true;
-  return memory.write(offset, item, request.size);
+  return region.write(offset, item, request.size);
 }
 
-template <typename Memory>
-[[nodiscard]] bool apply_to_copies(Request& request, const Memory& memory, uint64_t offset,
+[[nodiscard]] bool apply_to_copies(Request& request, const MemoryRegion& region, uint64_t offset,
                                    size_t items) noexcept {
   for (; items != 0; --items, offset += request.size) {
-    if (!apply_to_copy(request, memory, offset)) return false;
+    if (!apply_to_copy(request, region, offset)) return false;
     request.advance(1);
   }
   return true;
@@ -153,12 +137,6 @@ void touch(std::byte*, size_t) noexcept {}
   return true;
 }
 
-[[nodiscard]] Request make_request(ptl_op_t operation, ptl_datatype_t datatype,
-                                   const std::byte* data, const std::byte* operand,
-                                   std::byte* fetched) noexcept {
-  return {&dispatch[operation][datatype], datatype_size(datatype), data, operand, fetched};
-}
-
 }  // namespace
 
 bool atomic_allowed(ptl_op_t operation, ptl_datatype_t datatype, AtomicFunction function) noexcept {
@@ -170,21 +148,10 @@ bool atomic_allowed(ptl_op_t operation, ptl_datatype_t datatype, AtomicFunction 
   return in_function && dispatch[operation][datatype].copy != nullptr;
 }
 
-void apply_atomic(ptl_op_t operation, ptl_datatype_t datatype, std::byte* target,
-                  const std::byte* data, const std::byte* operand, std::byte* fetched,
-                  size_t items) noexcept {
-  Request request = make_request(operation, datatype, data, operand, fetched);
-  if (can_apply_in_place(request, target)) {
-    apply_in_place(request, target, items);
-  } else {
-    static_cast<void>(apply_to_copies(request, PlainMemory{target}, 0, items));
-  }
-}
-
 bool apply_atomic(ptl_op_t operation, ptl_datatype_t datatype, const MemoryRegion& region,
                   uint64_t offset, const std::byte* data, const std::byte* operand,
                   std::byte* fetched, size_t items) noexcept {
-  Request request = make_request(operation, datatype, data, operand, fetched);
+  Request request{&dispatch[operation][datatype], datatype_size(datatype), data, operand, fetched};
   const uint64_t bytes = items * request.size;
   if (!region.contains(offset, bytes)) return false;
   if (region.is_contiguous())

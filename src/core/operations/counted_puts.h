@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "core/objects/memory_descriptor.h"
+#include "core/operations/initiator_events.h"
 #include "util/arena.h"
 #include "util/assert.h"
 
@@ -36,6 +37,12 @@ class CountedPuts {
     [[nodiscard]] uint64_t amount(uint64_t mlength) const noexcept {
       return bytes == count_one ? 1 : mlength < bytes ? mlength : bytes;
     }
+    // Of nothing if the descriptor was released, or counts no acknowledgements.
+    [[nodiscard]] Count count(uint64_t mlength) const noexcept {
+      const MemoryDescriptor* const put = descriptor.get();
+      if (put == nullptr || (put->options & PTL_MD_EVENT_CT_ACK) == 0) return {};
+      return {put->counter, amount(mlength)};
+    }
   };
 
   // Rings come from `rings` at the first put and stay with the peer. `first`: the number of that
@@ -52,9 +59,7 @@ class CountedPuts {
     Record& record = record_of(next_);
     if (record.descriptor.load(std::memory_order_acquire) != nullptr) return false;
     record.generation = request.put.generation;
-    // PTL_OC_ACK_REQ says nothing about the bytes (spec 3.15.1).
-    const bool bytes = (request.put.descriptor->options & PTL_MD_EVENT_CT_BYTES) != 0 &&
-                       request.header.requested_ack() != PTL_OC_ACK_REQ;
+    const bool bytes = counts_bytes(*request.put.descriptor, PTL_MD_EVENT_CT_ACK, request.header);
     record.bytes = bytes ? static_cast<uint32_t>(request.header.length()) : count_one;
     record.descriptor.store(request.put.descriptor, std::memory_order_release);
     cookie = counted_put_cookie | (next_++ & ~counted_put_cookie);
@@ -89,7 +94,12 @@ class CountedPuts {
   }
 
  private:
-  [[nodiscard]] bool acquire_ring() noexcept;
+  [[nodiscard, gnu::noinline, gnu::cold]] bool acquire_ring() noexcept {
+    const uint32_t index = rings_ == nullptr ? Arena<Ring>::no_index : rings_->allocate();
+    if (index == Arena<Ring>::no_index) return false;
+    ring_.store(&rings_->at(index), std::memory_order_release);
+    return true;
+  }
   [[nodiscard]] Record& record_of(uint32_t cookie) const noexcept {
     return ring_.load(std::memory_order_relaxed)->records[cookie % capacity];
   }

@@ -3,16 +3,25 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
-#include "core/operations/cookie.h"
-#include "core/operations/exposed_memory.h"
 #include "core/operations/operation.h"
-#include "core/operations/peer_table.h"
+#include "core/operations/peer.h"
 #include "transport/polling.h"
 #include "util/arena.h"
 #include "util/assert.h"
 
 namespace lintel {
+
+// An operation that has exposed memory.
+[[gnu::noinline]] void withdraw_exposed_memory(Operation& operation, bool answered) noexcept;
+
+// Ends the target's access to the operation's memory. Called before the end of the operation, or of
+// its sending, is reported. `answered`: the target has said that it is done.
+inline void withdraw_memory(Operation& operation, bool answered) noexcept {
+  if (operation.exposure.load(std::memory_order_relaxed) != Exposure::none) [[unlikely]]
+    withdraw_exposed_memory(operation, answered);
+}
 
 class OperationTable {
  public:
@@ -31,7 +40,7 @@ class OperationTable {
   }
   // Makes slots that peers have reserved available to all peers. Any thread, no send lock held.
   // True: a slot is free.
-  [[nodiscard]] bool reclaim(const PeerTable& peers) noexcept;
+  [[nodiscard]] bool reclaim(std::span<Peer> peers) noexcept;
   // The operation was never sent. Any thread.
   void discard(Operation& operation) noexcept;
   // Returns slots to their peer in one chain per burst, so that neither side needs a
@@ -63,6 +72,10 @@ class OperationTable {
   void for_each(Action&& action) noexcept LINTEL_REQUIRES(polling) {
     for_each_live(operations_, action);
   }
+
+  // See MessageSink::may_access().
+  [[nodiscard]] bool may_access(const Peer* peer, const RemoteMemory& memory,
+                                bool write) const noexcept LINTEL_REQUIRES(polling);
 
   // Copies the payload, which waits in a send queue, so that its buffer may be reused. Leaves
   // `copied` false if it is not there.

@@ -33,6 +33,9 @@ class RefusedRequests {
   // Any thread.
   [[nodiscard]] uint64_t count(Refusal reason) const noexcept { return counts_[reason].get(); }
 
+  // Messages of all kinds that were not believed, or found no memory.
+  SharedCounter messages;
+
  private:
   // Whether to log a line about a peer and a reason now. A line about one peer, reason or end does
   // not suppress lines about others.

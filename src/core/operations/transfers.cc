@@ -2,7 +2,7 @@
 // initiator's memory slice by slice, or travel in data messages where that memory cannot be
 // reached. The target decides where everything goes; only the bytes that the entry keeps are moved.
 // Message path.
-#include "core/operations/target_transfer.h"
+#include "core/operations/transfers.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,7 +10,8 @@
 
 #include "core/objects/delivery.h"
 #include "core/objects/network_interface.h"
-#include "core/operations/answer.h"
+#include "core/operations/plain_put.h"
+#include "util/assert.h"
 #include "util/lock.h"
 
 namespace lintel {
@@ -51,17 +52,17 @@ unsigned remote_range(const Transfer& transfer, uint64_t position, uint64_t leng
 }
 
 // Copies the initiator's description of its memory; false if it does not cover the message.
-bool take_description(const Arrival& arrival, Transfer& transfer) noexcept {
-  const unsigned count = arrival.payload_length / sizeof(RemoteMemory);
+bool take_description(const InboundMessage& message, Transfer& transfer) noexcept {
+  const unsigned count = message.payload_length / sizeof(RemoteMemory);
   if (count == 0 || count > transfer_remote_pieces) return false;
-  std::memcpy(transfer.remote, arrival.payload, count * sizeof(RemoteMemory));
+  std::memcpy(transfer.remote, message.payload, count * sizeof(RemoteMemory));
   uint64_t total = 0;
   for (unsigned i = 0; i < count; ++i) {
-    if (transfer.remote[i].length > arrival.header.length() - total) return false;
+    if (transfer.remote[i].length > message.header.length() - total) return false;
     total += transfer.remote[i].length;
   }
   transfer.remote_count = count;
-  return total == arrival.header.length();
+  return total == message.header.length();
 }
 
 // Reports a message that an appended entry claimed while its data were arriving.
@@ -73,18 +74,19 @@ void end_claim(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeade
   settle_entry(interface, portal, entry, false);
 }
 
-void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept
-    LINTEL_REQUIRES(polling) {
+Outcome outcome_of(const Transfer& transfer) noexcept {
+  return {transfer.fail, transfer.fail == PTL_NI_OK ? transfer.mlength : 0, transfer.region_offset,
+          transfer.entry->list, transfer.source_fault};
+}
+
+}  // namespace
+
+void Transfers::end(Transfer& transfer) noexcept {
   NetworkInterface& interface = *transfer.interface;
   PortalEntry& portal = *transfer.portal;
   ListEntry& entry = *transfer.entry;
   Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
-  Outcome outcome;
-  outcome.fail = transfer.fail;
-  outcome.mlength = transfer.fail == PTL_NI_OK ? transfer.mlength : 0;
-  outcome.offset = transfer.region_offset;
-  outcome.list = entry.list;
-  outcome.source_fault = transfer.source_fault;
+  const Outcome outcome = outcome_of(transfer);
   const MessageHeader header = transfer.header;
   const bool answered = transfer.writes_peer && transfer.by_messages && transfer.ended;
   const bool unlink_reserved = transfer.unlink_reserved;
@@ -93,7 +95,7 @@ void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept
   PendingCount count;
   {
     const LockGuard guard(portal.lock);
-    const Initiator initiator = initiator_of(interface, peer, header);
+    const InitiatorId initiator = initiator_of(interface, peer, header);
     count = report_delivery(
         interface, portal, entry,
         {header, initiator.id, initiator.uid, entry.region.address(transfer.region_offset),
@@ -114,95 +116,64 @@ void end_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept
     const unsigned remote_count = remote_range(transfer, 0, transfer.mlength, remote);
     peer.transport->end_access(*peer.link, remote, remote_count);
   }
-  physical.transfers().release(transfer);
+  table_.release(transfer);
   count.apply();
-  if (!answered) answer(physical, peer, header, outcome);
-}
-
-void ask_for_data(PhysicalInterface& physical, Transfer& transfer) noexcept
-    LINTEL_REQUIRES(polling) {
-  MessageHeader header{};
-  header.kind = MessageKind::data_request;
-  header.cookie = transfer.header.cookie;
-  header.match_bits = physical.transfers().cookie_of(transfer);
-  header.remote_offset = transfer.moved;
-  header.set_length(transfer.mlength - transfer.moved);
-  physical.answers().send(*transfer.peer.load(std::memory_order_relaxed), header, nullptr, 0);
+  if (!answered) answers_.answer(peer, header, outcome);
 }
 
 // The peer's memory is out of reach: the data travel in messages.
-void continue_by_messages(PhysicalInterface& physical, Transfer& transfer) noexcept
-    LINTEL_REQUIRES(polling) {
+void Transfers::continue_by_messages(Transfer& transfer) noexcept {
+  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
   transfer.by_messages = true;
   if (!transfer.writes_peer) {
-    ask_for_data(physical, transfer);
-    return;
+    MessageHeader request{};
+    request.kind = MessageKind::data_request;
+    request.cookie = transfer.header.cookie;
+    request.match_bits = table_.cookie_of(transfer);
+    request.remote_offset = transfer.moved;
+    request.set_length(transfer.mlength - transfer.moved);
+    return answers_.send(peer, request, nullptr, 0);
   }
-  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
   transfer.stays =
       transfer.mlength >= sent_in_place_bytes && peer.transport->capabilities().refers_to_payloads;
   transfer.kind = QueuedSend::Kind::transfer_data;
   transfer.streaming = true;
   const LockGuard guard(peer.send_lock);
-  if (peer.queue_head == nullptr && send_transfer_data(physical, peer, transfer)) {
+  if (peer.queue_head == nullptr && send_data(peer, transfer)) {
     peer.note_in_process_send();
     return;
   }
-  physical.queues().enqueue(peer, transfer);
+  queues_.enqueue(peer, transfer);
 }
 
-void fail(PhysicalInterface& physical, Transfer& transfer, ptl_ni_fail_t why) noexcept
-    LINTEL_REQUIRES(polling) {
-  transfer.fail = why;
-  end_transfer(physical, transfer);
-}
-
-void take_result(PhysicalInterface& physical, Transfer& transfer, RemoteResult result) noexcept
-    LINTEL_REQUIRES(polling) {
+void Transfers::take_result(Transfer& transfer, RemoteResult result) noexcept {
   transfer.moved += result.bytes;
   switch (result.status) {
     case RemoteStatus::done:
-      if (transfer.moved >= transfer.mlength) {
-        end_transfer(physical, transfer);
-      } else {
-        physical.transfers().activate(transfer);
-      }
-      break;
-    case RemoteStatus::started:
-      break;
+      if (transfer.moved >= transfer.mlength) return end(transfer);
+      [[fallthrough]];
     case RemoteStatus::busy:
-      physical.transfers().activate(transfer);
-      break;
+      return table_.activate(transfer);
+    case RemoteStatus::started:
+      return;
     case RemoteStatus::unsupported:
-      continue_by_messages(physical, transfer);
-      break;
+      return continue_by_messages(transfer);
     case RemoteStatus::peer_failed:
-      fail(physical, transfer, PTL_NI_UNDELIVERABLE);
-      break;
-    case RemoteStatus::local_fault:
-      fail(physical, transfer, PTL_NI_SEGV);
-      break;
+      return fail(transfer, PTL_NI_UNDELIVERABLE);
     case RemoteStatus::remote_fault:
       transfer.source_fault = true;
-      fail(physical, transfer, PTL_NI_SEGV);
-      break;
+      [[fallthrough]];
+    case RemoteStatus::local_fault:
+      return fail(transfer, PTL_NI_SEGV);
   }
 }
 
 // Moves one slice, or ends the transfer if all is moved.
-void advance_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept
-    LINTEL_REQUIRES(polling) {
-  if (transfer.ended) {
-    if (transfer.stays)
-      physical.transfers().await_release(transfer);
-    else
-      end_transfer(physical, transfer);
-    return;
-  }
+void Transfers::advance(Transfer& transfer) noexcept {
+  if (transfer.ended) return transfer.stays ? table_.await_release(transfer) : end(transfer);
   Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
-  // The link may be used by the next process with the peer's address.
-  if (peer.failed.load(std::memory_order_acquire))
-    return fail(physical, transfer, PTL_NI_UNDELIVERABLE);
+  // Its link may become that of the next process with its address.
+  if (peer.failed.load(std::memory_order_acquire)) return fail(transfer, PTL_NI_UNDELIVERABLE);
   const bool asynchronous = peer.transport->capabilities().remote_asynchronous;
   const uint64_t left = transfer.mlength - transfer.moved;
   Piece local[transfer_remote_pieces];
@@ -212,17 +183,15 @@ void advance_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept
       local, transfer_remote_pieces, &covered);
   RemoteMemory remote[transfer_remote_pieces];
   const unsigned remote_count = remote_range(transfer, transfer.moved, covered, remote);
-  const uint32_t token = physical.transfers().cookie_of(transfer);
+  const uint32_t token = table_.cookie_of(transfer);
   const RemoteResult result = peer.transport->remote_access(
       *peer.link, transfer.writes_peer, local, local_count, remote, remote_count, token);
   if (result.status == RemoteStatus::started) transfer.in_flight = covered;
-  take_result(physical, transfer, result);
+  take_result(transfer, result);
 }
 
-}  // namespace
-
-void start_transfer(Arrival& arrival, Transfer& transfer) noexcept {
-  transfer.writes_peer = arrival.header.kind == MessageKind::get;
+void Transfers::start(Transfer& transfer, const InboundMessage& message) noexcept {
+  transfer.writes_peer = message.header.kind == MessageKind::get;
   transfer.by_messages = false;
   transfer.source_fault = false;
   transfer.stays = false;
@@ -232,35 +201,31 @@ void start_transfer(Arrival& arrival, Transfer& transfer) noexcept {
   transfer.in_flight = 0;
   transfer.fail = PTL_NI_OK;
   transfer.remote_count = 0;
-  if (!take_description(arrival, transfer)) {
-    continue_by_messages(arrival.physical, transfer);
-    return;
-  }
-  PhysicalInterface& physical = arrival.physical;
+  if (!take_description(message, transfer)) return continue_by_messages(transfer);
   Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
   if (transfer.writes_peer || transfer.mlength > batched_bytes ||
       peer.transport->capabilities().remote_asynchronous) {
-    fetch_batch(physical);
+    fetch_batch();
     // Sent at once: the initiator would otherwise wait for the end of the burst, which takes as
     // long as several copies.
-    advance_transfer(physical, transfer);
-    physical.answers().flush_acknowledgements(peer);
+    advance(transfer);
+    answers_.flush_acknowledgements(peer);
     return;
   }
-  TransferBatch& batch = physical.transfers().batch();
-  batch.transfers[batch.count++] = &transfer;
-  batch.bytes += transfer.mlength;
-  if (batch.count < TransferBatch::capacity && batch.bytes < most_batch_bytes) return;
-  fetch_batch(physical);
-  physical.answers().flush_acknowledgements(peer);
+  LINTEL_ASSERT(batch_.count < Batch::capacity);
+  batch_.transfers[batch_.count++] = &transfer;
+  batch_.bytes += transfer.mlength;
+  if (batch_.count < Batch::capacity && batch_.bytes < most_batch_bytes) return;
+  fetch_batch();
+  answers_.flush_acknowledgements(peer);
 }
 
-// Fetches all by one remote read: a call costs as much as copying several KiB.
-void fetch_batch(PhysicalInterface& physical) noexcept {
-  const TransferBatch batch = std::exchange(physical.transfers().batch(), TransferBatch{});
+// One remote read for all: the cost of a call is that of copying several KiB.
+void Transfers::fetch_batch() noexcept {
+  const Batch batch = std::exchange(batch_, Batch{});
   if (batch.count == 0) return;
-  Piece local[TransferBatch::capacity];
-  RemoteMemory remote[TransferBatch::capacity];
+  Piece local[Batch::capacity];
+  RemoteMemory remote[Batch::capacity];
   unsigned simple = 0;  // transfers between contiguous memory, which the arrays have room for
   for (; simple < batch.count; ++simple) {
     const Transfer& transfer = *batch.transfers[simple];
@@ -284,35 +249,33 @@ void fetch_batch(PhysicalInterface& physical) noexcept {
     Transfer& transfer = *batch.transfers[i];
     if (fetched) {
       transfer.moved = transfer.mlength;
-      end_transfer(physical, transfer);
+      end(transfer);
     } else {
       // Whatever went wrong concerns one of them: each finds out for itself.
-      advance_transfer(physical, transfer);
+      advance(transfer);
     }
   }
 }
 
-void end_remote_access(PhysicalInterface& physical, Link& link, uint32_t token,
-                       RemoteResult result) noexcept {
-  Transfer* transfer = physical.transfers().find(token);
+void Transfers::end_remote_access(Link& link, uint32_t token, RemoteResult result) noexcept {
+  Transfer* transfer = table_.find(token);
   if (transfer == nullptr || transfer->in_flight == 0) return;
   Peer& peer = *transfer->peer.load(std::memory_order_relaxed);
   if (peer.link != &link) return;
   transfer->in_flight = 0;
-  take_result(physical, *transfer, result);
-  physical.answers().flush_acknowledgements(peer);
+  take_result(*transfer, result);
+  answers_.flush_acknowledgements(peer);
 }
 
 // Parts come in any order, each once; the last one after all others.
-void handle_transfer_data(PhysicalInterface& physical, Peer& peer,
-                          const InboundMessage& message) noexcept {
+void Transfers::take_data(Peer& peer, const InboundMessage& message) noexcept {
   const MessageHeader& header = message.header;
-  Transfer* transfer = physical.transfers().find(header.cookie);
+  Transfer* transfer = table_.find(header.cookie);
   const uint64_t offset = header.remote_offset;
   if (transfer == nullptr || transfer->peer.load(std::memory_order_relaxed) != &peer ||
       !transfer->by_messages || transfer->writes_peer || offset > transfer->mlength ||
       message.payload_length > transfer->mlength - std::max(offset, transfer->moved)) {
-    physical.messages_refused.increment();
+    refused_.messages.increment();
     return;
   }
   if (transfer->fail == PTL_NI_OK &&
@@ -325,10 +288,10 @@ void handle_transfer_data(PhysicalInterface& physical, Peer& peer,
     transfer->fail = PTL_NI_SEGV;  // the initiator could not read its memory
     transfer->source_fault = true;
   }
-  end_transfer(physical, *transfer);
+  end(*transfer);
 }
 
-bool send_transfer_data(PhysicalInterface& physical, Peer& peer, Transfer& transfer) noexcept {
+bool Transfers::send_data(Peer& peer, Transfer& transfer) noexcept {
   const uint64_t chunk = peer.link->max_data_bytes.load(std::memory_order_relaxed);
   while (transfer.moved < transfer.mlength && transfer.fail == PTL_NI_OK) {
     Piece pieces[transfer_remote_pieces];
@@ -350,12 +313,7 @@ bool send_transfer_data(PhysicalInterface& physical, Peer& peer, Transfer& trans
     peer.sent.count(MessageKind::data, covered);
     transfer.moved += covered;
   }
-  Outcome outcome;
-  outcome.fail = transfer.fail;
-  outcome.mlength = transfer.fail == PTL_NI_OK ? transfer.mlength : 0;
-  outcome.offset = transfer.region_offset;
-  outcome.list = transfer.entry->list;
-  MessageHeader header = answer_header(transfer.header, MessageKind::reply, outcome);
+  MessageHeader header = answer_header(transfer.header, MessageKind::reply, outcome_of(transfer));
   header.flags |= flag_remote_memory;  // the data went ahead
   const SendStatus status = peer.transport->send(*peer.link, header, nullptr, 0);
   if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
@@ -368,31 +326,50 @@ bool send_transfer_data(PhysicalInterface& physical, Peer& peer, Transfer& trans
   // The events of the transfer are posted without the send lock, in the next round of polling.
   transfer.streaming = false;
   transfer.ended = true;
-  physical.transfers().activate(transfer);
+  table_.activate(transfer);
   return true;
 }
 
-void fail_transfer(PhysicalInterface& physical, Transfer& transfer) noexcept {
-  fail(physical, transfer, PTL_NI_UNDELIVERABLE);
+void Transfers::fail_all_of(Peer& peer) noexcept {
+  // A peer that left in order has acknowledged what it had received.
+  static_cast<void>(end_released());
+  peer.unreleased_head = nullptr;
+  table_.for_each([&](Transfer& transfer) {
+    polling.assert_held();
+    if (transfer.peer.load(std::memory_order_relaxed) != &peer) return;
+    // An active transfer fails by itself, or has ended and only posts its events.
+    if (table_.is_active(transfer))
+      transfer.stays = false;  // nobody says any more when its memory is released
+    else
+      fail(transfer, PTL_NI_UNDELIVERABLE);
+  });
 }
 
-unsigned advance_transfers(PhysicalInterface& physical) noexcept {
+bool Transfers::access_under_way(const NetworkInterface& interface) noexcept {
+  bool under_way = false;
+  table_.for_each([&](const Transfer& transfer) {
+    under_way |= transfer.interface == &interface && transfer.in_flight != 0;
+  });
+  return under_way;
+}
+
+unsigned Transfers::advance_all() noexcept {
   unsigned advanced = 0;
-  for (Transfer* transfer = physical.transfers().take_active(); transfer != nullptr; ++advanced) {
+  for (Transfer* transfer = table_.take_active(); transfer != nullptr; ++advanced) {
     Transfer* const next = transfer->next_active;
     Peer& peer = *transfer->peer.load(std::memory_order_relaxed);
-    advance_transfer(physical, *transfer);
-    physical.answers().flush_acknowledgements(peer);
+    advance(*transfer);
+    answers_.flush_acknowledgements(peer);
     transfer = next;
   }
-  return advanced;
+  return advanced + end_released();
 }
 
-unsigned end_released_transfers(PhysicalInterface& physical) noexcept {
+unsigned Transfers::end_released() noexcept {
   unsigned ended = 0;
-  for (; Transfer* const transfer = physical.transfers().take_released(); ++ended) {
+  for (; Transfer* const transfer = table_.take_released(); ++ended) {
     transfer->stays = false;
-    advance_transfer(physical, *transfer);
+    advance(*transfer);
   }
   return ended;
 }
