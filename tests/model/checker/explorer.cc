@@ -275,7 +275,8 @@ Explorer::Location& Explorer::location_of(const Access& access, bool reads, bool
   if (reads) location.readers |= bit;
   if (writes) location.writers |= bit;
   // A loop may wait for a thread that has not run yet.
-  if (!location.is_shared() && ++threads_[static_cast<size_t>(running_)].unshared >= most_unshared)
+  if (reads && !location.is_shared() &&
+      ++threads_[static_cast<size_t>(running_)].unshared >= most_unshared)
     location.awaited = true;
   if (location.is_shared() && !was_shared && !is_new) end_execution(End::restart);
   return location;

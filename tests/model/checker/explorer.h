@@ -11,7 +11,8 @@
 // A thread that repeats the same loads with the same results and stores nothing waits: it goes on
 // only where a later store lets one of these loads read something else. If there is none at the
 // end, the threads are deadlocked. The same holds for a futex. Waits have no timeout, so a lost
-// wake-up is a deadlock. compare_exchange_weak does not fail without reason.
+// wake-up is a deadlock. The lock of the kernel orders wake-ups and waits of a futex, and each
+// wake-up wakes all. compare_exchange_weak does not fail without reason.
 #pragma once
 
 #include <setjmp.h>
