@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "checker/trace.h"
+
 namespace lintel::model {
 
 Explorer* Explorer::current_ = nullptr;
@@ -90,7 +92,8 @@ Result Explorer::run(const Scenario& scenario, uint64_t limit) {
       case End::failed:
         result.error = error_;
         sites_.name_all(racy_site_);
-        result.trace = trace();
+        result.trace = trace_of(graph_, sites_);
+        if (racy_site_ != 0) result.trace += "  race at " + sites_.line_of(racy_site_) + "\n";
         open_.clear();
         break;
     }
@@ -580,29 +583,6 @@ void Explorer::futex_wait(const Access& word, uint64_t expected) {
 void Explorer::futex_wake(const Access& word) {
   exchange({word.address | futex_queue, 8, word.site}, {true, 0, Order::acq_rel, Order::acq_rel},
            [](uint64_t value) { return value + 1; });
-}
-
-std::string Explorer::trace() const {
-  std::string text;
-  for (unsigned i = 0; i < threads_.size(); ++i) {
-    text += "  thread " + std::to_string(i) +
-            (threads_[i].state == State::blocked ? " (waits)\n" : "\n");
-    for (unsigned j = 0; j < graph_.length(i); ++j) {
-      const Event& event = graph_.at(graph_.id_of(i, j));
-      constexpr const char* kinds[] = {"load", "store", "fence"};
-      text += "    " + std::to_string(graph_.id_of(i, j)) + ": " +
-              kinds[static_cast<size_t>(event.kind)] + " " + name_of(event.order);
-      if (event.kind != Kind::fence)
-        text += " v" + std::to_string(event.location) + " = " + std::to_string(event.value);
-      if (event.kind == Kind::load)
-        text +=
-            event.from == initial ? " (first value)" : " (of " + std::to_string(event.from) + ")";
-      if (event.kind == Kind::store) text += " (place " + std::to_string(event.place) + ")";
-      text += "  " + sites_.line_of(event.site) + "\n";
-    }
-  }
-  if (racy_site_ != 0) text += "  race at " + sites_.line_of(racy_site_) + "\n";
-  return text;
 }
 
 }  // namespace lintel::model

@@ -134,7 +134,6 @@ class Explorer {
   void construct_locations();
   void look_for_loop();
   [[nodiscard]] bool is_stuck(unsigned number) const;
-  [[nodiscard]] std::string trace() const;
 
   static Explorer* current_;
   Sites& sites_;

@@ -74,7 +74,7 @@ Protocol wait_gate() {
   using Without = Waiting<false>;
   return {
       "WaitGate",
-      {"core/events/wait_gate.h"},
+      {"core/events/wait_gate.h", "util/asymmetric_fence"},
       {share<With>("membarrier, bystander", {&With::wait_as_bystander, &With::post}),
        share<With>("membarrier, two bystanders",
                    {&With::wait_as_bystander, &With::wait_as_bystander, &With::post}),
