@@ -20,7 +20,7 @@ struct DescriptorReference {
   uint32_t generation;
 
   // Returns nullptr if the descriptor was released. Defined in memory_descriptor.h.
-  [[nodiscard]] MemoryDescriptor* get() const noexcept;
+  [[nodiscard]] MemoryDescriptor* resolve() const noexcept;
 };
 
 inline constexpr size_t largest_operand_bytes = 32;  // long double complex

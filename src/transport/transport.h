@@ -189,10 +189,10 @@ class Transport {
     return true;
   }
 
-  // Message path; the caller holds the peer's send lock until let_go(). Several messages follow.
-  // They may be handed to the network together, in let_go() at the latest.
-  virtual void hold(Link&) noexcept {}
-  virtual void let_go(Link&) noexcept {}
+  // Message path; the caller holds the peer's send lock until uncork(). Several messages follow.
+  // They may be handed to the network together, in uncork() at the latest.
+  virtual void cork(Link&) noexcept {}
+  virtual void uncork(Link&) noexcept {}
 
   // Message path; the caller holds the peer's send lock. Describes `count` pieces of this process's
   // memory in `out`, for the peer to read or (`write`) to write for the operation that `cookie`

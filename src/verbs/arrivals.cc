@@ -113,9 +113,9 @@ void Arrivals::deliver(MessageSink& sink) noexcept {
   const unsigned count = std::exchange(count_, 0u);
   received_.add(count);
   // Answers to several messages are posted together.
-  if (count > 1) hold(*link_);
+  if (count > 1) cork(*link_);
   sink.on_messages(*link_, messages_, count);
-  if (count > 1) let_go(*link_);
+  if (count > 1) uncork(*link_);
   for (unsigned i = 0; i < count; ++i) receives_.give_back(buffers_[i]);
 }
 

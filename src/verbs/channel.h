@@ -95,14 +95,14 @@ struct Channel {
   }
 };
 
-// Messages to the peer may wait until let_go(), and are then posted together.
-inline void hold(VerbsLink& link) noexcept {
+// Messages to the peer may wait until uncork(), and are then posted together.
+inline void cork(VerbsLink& link) noexcept {
   const LockGuard guard(link.lock);
-  ++link.holds;
+  ++link.corks;
 }
-inline void let_go(VerbsLink& link) noexcept {
+inline void uncork(VerbsLink& link) noexcept {
   const LockGuard guard(link.lock);
-  if (--link.holds == 0 && link.channel != nullptr) link.channel->queue.flush();
+  if (--link.corks == 0 && link.channel != nullptr) link.channel->queue.flush();
 }
 
 }  // namespace lintel

@@ -25,7 +25,7 @@ bool SendQueue::post(ibv_send_wr& request, PostedRequest record, bool signalled,
     request.send_flags |= IBV_SEND_SIGNALED;
     unsignalled_ = 0;
   }
-  const bool waits = when == Posting::with_next || link_->holds != 0;
+  const bool waits = when == Posting::with_next || link_->corks != 0;
   if (!waits && held_count_ == 0) [[likely]] {
     ibv_send_wr* refused = nullptr;
     if (ibv_post_send(pair_, &request, &refused) != 0) [[unlikely]] {

@@ -42,7 +42,7 @@ struct VerbsLink final : Link {
   bool wants_channel LINTEL_GUARDED_BY(lock) = false;
   const char* stop_because LINTEL_GUARDED_BY(lock) = nullptr;
   uint32_t messages_until_request LINTEL_GUARDED_BY(lock) = 0;
-  uint32_t holds LINTEL_GUARDED_BY(lock) = 0;  // hold() without let_go()
+  uint32_t corks LINTEL_GUARDED_BY(lock) = 0;  // cork() without uncork()
   // Slots, in order, through SendSlots::next().
   uint32_t resend_head LINTEL_GUARDED_BY(lock) = UINT32_MAX;
   uint32_t resend_tail LINTEL_GUARDED_BY(lock) = UINT32_MAX;

@@ -39,7 +39,7 @@ class CountedPuts {
     }
     // Of nothing if the descriptor was released, or counts no acknowledgements.
     [[nodiscard]] Count count(uint64_t mlength) const noexcept {
-      const MemoryDescriptor* const put = descriptor.get();
+      const MemoryDescriptor* const put = descriptor.resolve();
       if (put == nullptr || (put->options & PTL_MD_EVENT_CT_ACK) == 0) return {};
       return {put->counter, amount(mlength)};
     }

@@ -123,7 +123,7 @@ void InitiatorAnswers::take_ack(Peer& peer, const MessageHeader& header) noexcep
   withdraw_memory(*operation, true);
   const ptl_ni_fail_t fail = header.fail();
   const bool own_memory_failed = (header.modes & answer_source_fault) != 0;
-  MemoryDescriptor* put = operation->put.get();
+  MemoryDescriptor* put = operation->put.resolve();
   if (put == nullptr && !operation->answer_due) {
     operations_.end(*operation);
     return;
@@ -157,7 +157,7 @@ void InitiatorAnswers::take_ack_batch(Peer& peer, const InboundMessage& message)
     Operation* operation = acknowledged_operation(peer, cookie);
     if (operation == nullptr) continue;
     withdraw_memory(*operation, true);
-    if (MemoryDescriptor* const put = operation->put.get(); put == nullptr) {
+    if (MemoryDescriptor* const put = operation->put.resolve(); put == nullptr) {
       operation->interface->status.dropped.increment();
     } else {
       end_sending(*operation, PTL_NI_OK);
@@ -269,7 +269,7 @@ bool InitiatorAnswers::send_data(Peer& peer, Operation& operation) noexcept {
 
 void InitiatorAnswers::fail(Operation& operation) noexcept {
   withdraw_memory(operation, false);
-  MemoryDescriptor* const put = operation.put.get();
+  MemoryDescriptor* const put = operation.put.resolve();
   if (operation.send_due) {
     // Reported once, unless only acknowledgements are reported (spec 3.13.3).
     if (put->reports_send() && operation.get.descriptor == nullptr) operation.answer_due = false;

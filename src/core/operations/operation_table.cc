@@ -81,7 +81,7 @@ bool OperationTable::may_access(const Peer* peer, const RemoteMemory& memory,
   // The end of sending has not been reported, or the reply has not: the descriptor is in use.
   const bool put = operation->header.kind == MessageKind::put;
   if (put == write || !(put ? operation->send_due : operation->answer_due)) return false;
-  const MemoryDescriptor* descriptor = put ? operation->put.get() : operation->get.get();
+  const MemoryDescriptor* descriptor = put ? operation->put.resolve() : operation->get.resolve();
   if (descriptor == nullptr) return false;
   Piece pieces[transfer_remote_pieces];
   uint64_t covered = 0;

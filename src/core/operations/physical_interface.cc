@@ -274,7 +274,7 @@ void PhysicalInterface::flush_queue(Peer& peer) noexcept {
     const LockGuard guard(peer.send_lock);
     queues_.begin_flush(peer);
     const bool several = peer.queue_length > 1 && !peer.failed.load(std::memory_order_relaxed);
-    if (several) peer.transport->hold(*peer.link);
+    if (several) peer.transport->cork(*peer.link);
     while (QueuedSend* const item = next_to_send(queues_, peer)) {
       if (!send_queued(peer, *item)) {
         queues_.retries.increment();
@@ -283,7 +283,7 @@ void PhysicalInterface::flush_queue(Peer& peer) noexcept {
       queues_.remove(peer, *item);
       if (item->kind == QueuedSend::Kind::request) sent.append(*item);
     }
-    if (several) peer.transport->let_go(*peer.link);
+    if (several) peer.transport->uncork(*peer.link);
     peer.note_in_process_send();
     queues_.end_flush(peer);
   }
