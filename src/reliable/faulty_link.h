@@ -70,6 +70,9 @@ class FaultyLink final : public PacketLink {
   };
   static constexpr unsigned most_held = 8;
 
+  enum class Fault : uint8_t { none, drop, corrupt, reorder, dup };
+  [[nodiscard]] Fault next_fault() noexcept LINTEL_REQUIRES(lock_);
+  void apply(Fault fault, const OutboundFrame& frame) noexcept LINTEL_REQUIRES(lock_);
   bool happens(double probability) noexcept LINTEL_REQUIRES(lock_);
   uint64_t roll() noexcept LINTEL_REQUIRES(lock_);
   void pass(const OutboundFrame& frame) noexcept LINTEL_REQUIRES(lock_);
@@ -82,6 +85,7 @@ class FaultyLink final : public PacketLink {
   mutable SpinLock lock_;
   uint64_t state_ LINTEL_GUARDED_BY(lock_);
   Held held_[most_held] LINTEL_GUARDED_BY(lock_);
+  unsigned held_frames_ LINTEL_GUARDED_BY(lock_) = 0;
   std::unique_ptr<std::byte[]> scratch_;
   FaultCounters counters_ LINTEL_GUARDED_BY(lock_);
 };

@@ -276,9 +276,20 @@ class SendWindow {
     return sequence_distance(acknowledged_, sequence) >= 0;
   }
   [[nodiscard]] bool can_send() const noexcept { return lost_frames_ != 0 || queue_.any_unsent(); }
+  // Whether frames wait for room for more of them, so that one system call sends many. An
+  // acknowledgement makes the room, so it is only while one is due.
+  [[nodiscard]] bool awaits_room_for_burst() const noexcept {
+    if (in_flight_ == 0 || lost_frames_ != 0) return false;
+    const uint64_t window = window_bytes();
+    const uint64_t room = window - std::min(window, in_flight_);
+    return room < std::min({queue_.unsent_bytes(), window / least_burst_share, most_burst_bytes});
+  }
   [[nodiscard]] const RoundTrip& round_trip() const noexcept { return timer_.round_trip(); }
 
  private:
+  static constexpr uint64_t least_burst_share = 4;
+  static constexpr uint64_t most_burst_bytes = 60 * 1024;
+
   [[nodiscard]] uint64_t charge_of(const FrameBuffer& frame) const noexcept {
     return charge_.of(frame.length);
   }

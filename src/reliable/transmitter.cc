@@ -101,11 +101,13 @@ void Transmitter::transmit_many(Connection& connection, uint64_t now_ns) noexcep
 
 void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {
   const SendWindow& window = connection.send.window;
-  if (window.has_long_frames()) [[unlikely]]
+  if (window.awaits_room_for_burst()) {
+    // The acknowledgement that makes the room calls this function again.
+  } else if (window.has_long_frames()) [[unlikely]] {
     transmit_one_by_one(connection, now_ns);
-  else if (window.waiting_frames() > burst_on_stack)
+  } else if (window.waiting_frames() > burst_on_stack) {
     transmit_many(connection, now_ns);
-  else {
+  } else {
     Burst<burst_on_stack> few;
     transmit_frames(connection, few, now_ns);
   }

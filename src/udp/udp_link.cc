@@ -15,6 +15,10 @@ namespace {
 
 constexpr uint32_t largest_payload = 65507;  // limit of an IPv4 datagram
 
+// The kernel sends a segmented datagram of 64 KB and joins it again in some tens of microseconds.
+// The time of several is no queue in the network.
+constexpr uint64_t queue_delay_ns = 200'000;
+
 }  // namespace
 
 OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& result,
@@ -41,6 +45,7 @@ OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& 
       .host_mask = udp_host_mask(),
       .mtu = mtu,
       .receive_capacity_bytes = std::max<uint64_t>(socket.receive_capacity_bytes(), mtu),
+      .queue_delay_ns = queue_delay_ns,
       .sends_from_anywhere = true,
       .receives_by_system_call = true,
       .descriptor = socket.descriptor(),

@@ -1,12 +1,14 @@
 // Simulated faults of a link: their description, and the same faults for the same seed.
 #include "reliable/faulty_link.h"
 
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "reliable_test_support.h"
 #include "udp_test_support.h"
 
 namespace lintel {
@@ -59,6 +61,32 @@ TEST(FaultsTest, TheSameSeedGivesTheSameFaults) {
   EXPECT_NEAR(static_cast<double>(once.dropped), 200, 60);
   EXPECT_NE(std::tie(once.dropped, once.doubled, once.reordered),
             std::tie(other.dropped, other.doubled, other.reordered));
+}
+
+// A call of the link is a system call.
+TEST(FaultsTest, FramesBetweenTwoFaultsGoTogether) {
+  constexpr unsigned count = 64;
+  test::MemoryNetwork network;
+  auto memory_link =
+      std::make_unique<test::MemoryLink>(network, ProcessId{1, 1}, 1500, 1 << 20, false);
+  test::MemoryLink& below = *memory_link;
+  FaultyLink link(std::move(memory_link), {.drop = 0.02, .seed = 3});
+  const LinkAddress self = link.own_address();
+  std::vector<std::byte> bytes = pattern(1, 100);
+  const Piece piece{bytes.data(), bytes.size()};
+  const std::vector<OutboundFrame> frames(count, {&self, &piece, 1});
+  unsigned arrived = 0;
+  for (int burst = 0; burst < 20; ++burst) {
+    EXPECT_EQ(link.send(frames.data(), count), count);
+    InboundFrame inbound[count];
+    arrived += below.receive(inbound, count);
+  }
+  const unsigned dropped = static_cast<unsigned>(link.fault_counters().dropped);
+  EXPECT_EQ(arrived + dropped, 20 * count);
+  EXPECT_GT(dropped, 0u);
+  EXPECT_LE(below.calls, 20 + dropped);
+  below.full = true;
+  EXPECT_LT(link.send(frames.data(), count), count) << "the caller hears that the link is full";
 }
 
 }  // namespace

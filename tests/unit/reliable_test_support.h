@@ -106,6 +106,7 @@ class MemoryLink final : public PacketLink {
   void keep_frames_of_node(bool keep) { properties_.keeps_frames_of_node = keep; }
 
   bool full = false;   // accepts no frames
+  unsigned calls = 0;  // of send()
   uint32_t route_mtu;  // of the route to every peer
 
   ResolveStatus resolve(ProcessId peer, Route& route, std::string* reason) noexcept override {
@@ -121,6 +122,7 @@ class MemoryLink final : public PacketLink {
     return from == address_of(peer);
   }
   unsigned send(const OutboundFrame* frames, unsigned count) noexcept override {
+    ++calls;
     if (full) return 0;
     for (unsigned i = 0; i < count; ++i) {
       Frame bytes;

@@ -81,6 +81,27 @@ TEST_F(SendWindowTest, OldAndImpossibleAcknowledgementsChangeNothing) {
   EXPECT_EQ(window_.queue().frames(), 1u);
 }
 
+// Otherwise each acknowledgement would send the few frames that it makes room for, by a system
+// call.
+TEST_F(SendWindowTest, WhileAnAcknowledgementIsDueFramesWaitForRoomForABurst) {
+  EXPECT_FALSE(window_.awaits_room_for_burst()) << "no acknowledgement is due";
+  queue(1);
+  send(0);
+  queue(1);
+  EXPECT_FALSE(window_.awaits_room_for_burst()) << "there is room for all";
+  queue(60);
+  send(0);
+  EXPECT_TRUE(window_.awaits_room_for_burst());
+  acknowledge(101, {0}, 0);
+  EXPECT_TRUE(window_.awaits_room_for_burst()) << "room for 2 of 16";
+  acknowledge(104, {0}, 0);
+  EXPECT_FALSE(window_.awaits_room_for_burst());
+  const uint32_t last = send(0).back();
+  acknowledge(last - 12, {0xf00}, 0);
+  EXPECT_NE(window_.waiting_frames(), window_.queue().unsent_frames());
+  EXPECT_FALSE(window_.awaits_room_for_burst()) << "frames were lost";
+}
+
 // Otherwise three times as many of the short ones would go.
 TEST_F(SendWindowTest, EachFrameTakesASlotOfThePeer) {
   constexpr uint32_t slots = 5;
