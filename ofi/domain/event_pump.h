@@ -1,0 +1,69 @@
+// Takes the events of a domain out of Portals and has them handled. All functions but wait() need
+// the lock of the domain. Message path.
+#pragma once
+
+#include <portals4.h>
+
+#include <vector>
+
+#include "completion/deadline.h"
+
+namespace lintel::ofi {
+
+class Channel;
+class Domain;
+
+class EventPump {
+ public:
+  explicit EventPump(Domain& domain) noexcept : domain_(domain) {}
+  // Half of the queue is for receives and a quarter for what the program sends. The rest is for
+  // events that nothing limits: of buffers for several messages, and of remote writes with data.
+  void set_capacity(size_t events) noexcept {
+    most_posted_ = events / 2;
+    most_transmits_ = events / 4;
+  }
+
+  // Handles the next event. False: there is none.
+  bool handle_event();
+  // After handle_event(): posts receives for which there is room now.
+  void finish() {
+    if (!delayed_.empty()) [[unlikely]]
+      post_delayed();
+  }
+  // Handles what is there, up to a limit.
+  void progress();
+  // Handles all that is there.
+  void drain() {
+    while (handle_event()) {
+    }
+  }
+  // Waits a moment for an event; `round` counts the calls of one waiting function. Without the
+  // lock.
+  void wait(const Deadline& deadline, unsigned round);
+
+  // Receives that wait for room in the event queue.
+  void delay(Channel& channel);
+  void forget(const Channel& channel) noexcept;
+  [[nodiscard]] bool has_room() const noexcept { return receives_ < most_posted_; }
+  void add_receive() noexcept { ++receives_; }
+  void remove_receive() noexcept { --receives_; }
+
+  // Operations of which an event is to come at this initiator.
+  [[nodiscard]] bool may_transmit(size_t operations);
+  void add_transmits(size_t operations) noexcept { transmits_ += operations; }
+  void remove_transmit() noexcept { --transmits_; }
+
+ private:
+  void take(const ptl_event_t& event, int code);
+  void post_delayed();
+  void report_loss();
+
+  Domain& domain_;
+  size_t receives_ = 0;   // posted, so their events fit in the queue
+  size_t transmits_ = 0;  // pending
+  size_t most_posted_ = 0;
+  size_t most_transmits_ = 0;
+  std::vector<Channel*> delayed_;
+};
+
+}  // namespace lintel::ofi

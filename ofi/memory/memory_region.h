@@ -1,0 +1,65 @@
+// fi_mr: memory that peers may read and write. It is an entry at each endpoint of the domain, or at
+// the one that it is bound to, and a second one for writes that make an event. Set-up path.
+#pragma once
+
+#include <portals4.h>
+
+#include <vector>
+
+#include <rdma/fi_domain.h>
+
+#include "endpoint/operation.h"
+#include "provider/object.h"
+
+namespace lintel::ofi {
+
+class Domain;
+class Endpoint;
+
+// The event of a remote write with data for a completion.
+void region_written(Domain& domain, const ptl_event_t& event);
+
+class MemoryRegion : public fid_mr, public EventOwner {
+ public:
+  MemoryRegion(Domain& domain, const fi_mr_attr& attr) noexcept;
+
+  [[nodiscard]] static MemoryRegion& of(Object* object) noexcept {
+    return *static_cast<MemoryRegion*>(reinterpret_cast<fid_mr*>(object));
+  }
+  // fi_mr_reg, fi_mr_regv, fi_mr_regattr.
+  static int register_one(Object* domain, const void* buffer, size_t length, uint64_t access,
+                          uint64_t offset, uint64_t key, uint64_t flags, fid_mr** result,
+                          void* context) noexcept;
+  static int register_several(Object* domain, const iovec* pieces, size_t count, uint64_t access,
+                              uint64_t offset, uint64_t key, uint64_t flags, fid_mr** result,
+                              void* context) noexcept;
+  static int register_described(Object* domain, const fi_mr_attr* attr, uint64_t flags,
+                                fid_mr** result) noexcept;
+
+  int close() noexcept;
+  int bind(Object* object, uint64_t flags) noexcept;
+  int enable() noexcept;
+
+  // Appends its entries at an endpoint. Returns 0 or a negative error number.
+  [[nodiscard]] int link(Endpoint& endpoint) noexcept;
+  void unlink(Endpoint& endpoint) noexcept;
+
+ private:
+  struct Link {
+    Endpoint* endpoint;
+    ptl_handle_me_t entries[2];  // without events, with events
+  };
+
+  [[nodiscard]] int choose_key(uint64_t requested) noexcept;
+  [[nodiscard]] int link_all() noexcept;
+  void release(const Link& link) noexcept;
+
+  Domain& domain_;
+  const uint64_t access_;
+  std::vector<iovec> pieces_;
+  Endpoint* endpoint_ = nullptr;  // NULL: all of the domain
+  bool is_enabled_ = false;
+  std::vector<Link> links_;
+};
+
+}  // namespace lintel::ofi
