@@ -1,6 +1,9 @@
 #include "domain/network.h"
 
+#include <unistd.h>
+
 #include <initializer_list>
+#include <mutex>
 
 #include "address/address.h"
 #include "provider/limits.h"
@@ -30,16 +33,44 @@ constexpr ptl_ni_limits_t wanted_limits() noexcept {
           .features = 0};
 }
 
+// The reference to Portals that a process has from its first domain to its end: after its last
+// PtlFini, it could not open another domain. A child made by fork has none.
+std::mutex process_mutex;
+pid_t initialized_process = 0;
+size_t open_networks = 0;  // of that process
+
+int initialize_process() noexcept {
+  const std::lock_guard guard(process_mutex);
+  if (initialized_process == getpid()) return PTL_OK;
+  const int code = PtlInit();
+  if (code != PTL_OK) return code;
+  initialized_process = getpid();
+  open_networks = 0;
+  return PTL_OK;
+}
+
+void count_networks(int change) noexcept {
+  const std::lock_guard guard(process_mutex);
+  if (initialized_process == getpid()) open_networks += static_cast<size_t>(change);
+}
+
 }  // namespace
 
+void Network::finish_process() noexcept {
+  const std::lock_guard guard(process_mutex);
+  if (initialized_process != getpid() || open_networks != 0) return;
+  initialized_process = 0;
+  PtlFini();
+}
+
 int Network::open() noexcept {
-  int code = PtlInit();
+  int code = initialize_process();
   if (code != PTL_OK) return failed(FI_LOG_DOMAIN, "PtlInit", code);
-  initialized_ = true;
   const ptl_ni_limits_t wanted = wanted_limits();
   code = PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, &wanted,
                    &limits_, &interface_);
   if (code != PTL_OK) return failed(FI_LOG_DOMAIN, "PtlNIInit", code);
+  count_networks(1);
   code = PtlGetPhysId(interface_, &process_);
   if (code != PTL_OK) return failed(FI_LOG_DOMAIN, "PtlGetPhysId", code);
   if (limits_.max_volatile_size < inject_bytes || process_.phys.pid >= (1u << 16)) {
@@ -75,8 +106,9 @@ void Network::close() noexcept {
   for (const ptl_handle_md_t descriptor : {quiet_, sending_, acknowledged_, copied_, replies_})
     if (descriptor != PTL_INVALID_HANDLE) PtlMDRelease(descriptor);
   if (events_ != PTL_EQ_NONE) PtlEQFree(events_);
-  if (interface_ != PTL_INVALID_HANDLE) PtlNIFini(interface_);
-  if (initialized_) PtlFini();
+  if (interface_ == PTL_INVALID_HANDLE) return;
+  PtlNIFini(interface_);
+  count_networks(-1);
 }
 
 }  // namespace lintel::ofi

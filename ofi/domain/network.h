@@ -16,6 +16,9 @@ class Network {
   // Returns 0 or a negative error number.
   [[nodiscard]] int open() noexcept;
 
+  // The end of the process: gives up Portals, unless a domain is open.
+  static void finish_process() noexcept;
+
   [[nodiscard]] ptl_handle_ni_t interface() const noexcept { return interface_; }
   [[nodiscard]] ptl_handle_eq_t events() const noexcept { return events_; }
   [[nodiscard]] ptl_process_t process() const noexcept { return process_; }
@@ -37,7 +40,6 @@ class Network {
   [[nodiscard]] int bind(unsigned options, ptl_handle_eq_t events, ptl_handle_md_t& descriptor);
   void close() noexcept;
 
-  bool initialized_ = false;
   ptl_handle_ni_t interface_ = PTL_INVALID_HANDLE;
   ptl_handle_eq_t events_ = PTL_EQ_NONE;
   ptl_process_t process_{};

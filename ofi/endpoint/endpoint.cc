@@ -200,25 +200,22 @@ int Endpoint::set_option(int level, int option, const void* value, size_t size) 
 
 // Afterwards no message changes the memory of a receive, and none waits to be got.
 void Endpoint::withdraw_entries() noexcept {
-  const auto unlinks = [this](const Operation& operation) {
-    const bool waits = operation.kind == OwnerKind::long_send && operation.has(is_delivered);
-    return !waits && PtlMEUnlink(posted_.entry(operation)) == PTL_OK;
-  };
-  while (Operation* const operation = posted_.find(unlinks)) {
-    posted_.remove(*operation);
-    if (operation->kind == OwnerKind::long_send) {
-      operation->state |= is_delivered;  // its acknowledgment ends it
-      continue;
+  posted_.remove_if([this](const OperationReference& reference, ptl_handle_me_t entry) {
+    if (PtlMEUnlink(entry) != PTL_OK) return false;
+    if (reference.kind == OwnerKind::long_send) {
+      reference.operation->state |= is_delivered;  // its acknowledgment ends it
+      reference.operation->posted = Operation::not_posted;
+      return true;
     }
-    if (operation->kind == OwnerKind::receive) domain_.pump().remove_receive();
-    end_operation(*operation);
-  }
+    if (reference.kind == OwnerKind::receive) domain_.pump().remove_receive();
+    forget(reference);
+    return true;
+  });
 }
 
 void Endpoint::wait_for_operations() noexcept {
   const Deadline deadline(close_timeout_ms);
-  const auto any = [](const Operation&) { return true; };
-  while (domain_.progress(), pending_ != 0 || posted_.find(any) != nullptr) {
+  while (domain_.progress(), pending_ != 0 || !posted_.empty()) {
     if (deadline.is_over()) {
       FI_WARN(provider(), FI_LOG_EP_CTRL,
               "The endpoint is closed with %zu operations pending. Their memory must stay: read "

@@ -92,6 +92,9 @@ class Endpoint : public fid_ep {
   void end_operation(Operation& operation) {
     if (operation.has(is_pooled)) pool_.give_back(&operation);
   }
+  void forget(const OperationReference& reference) {
+    if (reference.in_pool) pool_.give_back(reference.operation);
+  }
   // Operations with an event to come at this initiator.
   [[nodiscard]] bool may_transmit(size_t count = 1) { return domain_.pump().may_transmit(count); }
   void add_transmits(size_t count = 1) noexcept {

@@ -70,4 +70,22 @@ struct Operation : EventOwner {
 };
 static_assert(sizeof(Operation) <= sizeof(fi_context2));
 
+// Names an operation that may lie in memory of the program, which the program may have freed when
+// it closes the endpoint. So what is needed then is here.
+struct OperationReference {
+  Operation* operation = nullptr;
+  OwnerKind kind = OwnerKind::receive;
+  bool in_pool = false;
+
+  explicit OperationReference(Operation& named) noexcept
+      : operation(&named), kind(named.kind), in_pool(named.has(is_pooled)) {}
+  OperationReference() = default;
+
+  // A receive with this context.
+  [[nodiscard]] bool is_receive_of(const void* context) const noexcept {
+    if (kind != OwnerKind::receive && kind != OwnerKind::multi_receive) return false;
+    return in_pool ? operation->context == context : operation == context;
+  }
+};
+
 }  // namespace lintel::ofi

@@ -3,6 +3,7 @@
 
 #include <portals4_lintel.h>
 
+#include "domain/network.h"
 #include "fabric/fabric.h"
 #include "provider/getinfo.h"
 #include "provider/settings.h"
@@ -10,8 +11,8 @@
 namespace lintel::ofi {
 namespace {
 
-// Called when the program ends, perhaps with objects open. Their memory goes with the process.
-void clean_up() noexcept {}
+// Called when the program ends, perhaps with objects open, whose memory goes with the process.
+void clean_up() noexcept { Network::finish_process(); }
 
 fi_provider record;
 

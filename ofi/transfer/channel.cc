@@ -1,5 +1,7 @@
 #include "transfer/channel.h"
 
+#include <algorithm>
+
 #include "completion/report.h"
 #include "endpoint/endpoint.h"
 #include "provider/provider.h"
@@ -36,7 +38,7 @@ ssize_t Channel::post(const ptl_me_t& entry, Operation& operation) {
   EventPump& pump = endpoint_.domain().pump();
   if (delayed_.empty() && pump.has_room()) [[likely]]
     return append(entry, operation);
-  delayed_.push_back({entry, &operation});
+  delayed_.push_back({entry, OperationReference(operation)});
   pump.delay(*this);
   return 0;
 }
@@ -45,16 +47,26 @@ bool Channel::post_delayed() {
   EventPump& pump = endpoint_.domain().pump();
   while (!delayed_.empty() && pump.has_room()) {
     const Delayed next = delayed_.front();
-    const ssize_t code = append(next.entry, *next.operation);
+    const ssize_t code = append(next.entry, *next.reference.operation);
     if (code == -FI_EAGAIN) return false;
     delayed_.pop_front();
-    if (code != 0) fail_receive(*next.operation, static_cast<int>(-code), 0);
+    if (code != 0) fail_receive(*next.reference.operation, static_cast<int>(-code), 0);
   }
   return delayed_.empty();
 }
 
+Operation* Channel::withdraw_delayed(const void* context) {
+  const auto found = std::find_if(delayed_.begin(), delayed_.end(), [&](const Delayed& each) {
+    return each.reference.is_receive_of(context);
+  });
+  if (found == delayed_.end()) return nullptr;
+  Operation* const operation = found->reference.operation;
+  delayed_.erase(found);
+  return operation;
+}
+
 void Channel::discard_delayed() noexcept {
-  for (const Delayed& each : delayed_) endpoint_.end_operation(*each.operation);
+  for (const Delayed& each : delayed_) endpoint_.forget(each.reference);
   delayed_.clear();
 }
 

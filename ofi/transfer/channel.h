@@ -29,17 +29,8 @@ class Channel {
   // Posts what was held back, as far as there is room. True: nothing is left.
   bool post_delayed();
   [[nodiscard]] bool has_delayed() const noexcept { return !delayed_.empty(); }
-  // Takes back a receive that was held back and for which test(operation); NULL: there is none.
-  template <typename Test>
-  [[nodiscard]] Operation* withdraw_delayed(Test&& test) {
-    for (auto place = delayed_.begin(); place != delayed_.end(); ++place) {
-      Operation* const operation = place->operation;
-      if (!test(*operation)) continue;
-      delayed_.erase(place);
-      return operation;
-    }
-    return nullptr;
-  }
+  // Takes back a receive that was held back; NULL: there is none with this context.
+  [[nodiscard]] Operation* withdraw_delayed(const void* context);
   void discard_delayed() noexcept;
 
   [[nodiscard]] ptl_pt_index_t portal() const noexcept;
@@ -47,7 +38,7 @@ class Channel {
  private:
   struct Delayed {
     ptl_me_t entry;
-    Operation* operation;
+    OperationReference reference;
   };
 
   [[nodiscard]] ssize_t append(const ptl_me_t& entry, Operation& operation);

@@ -189,20 +189,16 @@ void fetch_ended(Operation& operation, const ptl_event_t& event) {
 
 ssize_t cancel_receive(Endpoint& endpoint, void* context) {
   const Guard guard(endpoint.domain().lock());
-  const auto is_named = [context](const Operation& operation) {
-    return operation.context == context &&
-           (operation.kind == OwnerKind::receive || operation.kind == OwnerKind::multi_receive);
-  };
   for (const bool is_message_channel : {false, true}) {
     Channel& channel = endpoint.channel(is_message_channel);
-    Operation* const operation = channel.withdraw_delayed(is_named);
+    Operation* const operation = channel.withdraw_delayed(context);
     if (operation == nullptr) continue;
     const bool is_multi = operation->kind == OwnerKind::multi_receive;
     if (!is_multi) release_memory(*operation);
     fail_receive(*operation, FI_ECANCELED, 0, is_multi ? FI_MULTI_RECV : 0);
     return 0;
   }
-  Operation* const operation = endpoint.posted().find(is_named);
+  Operation* const operation = endpoint.posted().find_receive(context);
   if (operation == nullptr) return 0;
   if (operation->kind == OwnerKind::multi_receive) {
     cancel_multi_receive(*operation);

@@ -1,0 +1,22 @@
+# The provider of libfabric, which the program loads as any program does. One entry per transport, as
+# most of the time of a test is that of starting processes.
+
+if(TARGET lintel-fi)
+  file(GLOB ofi_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/ofi/*.cc")
+  add_executable(ofi_tests ${ofi_sources} $<TARGET_OBJECTS:test_support>)
+  target_include_directories(ofi_tests PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
+  target_precompile_headers(ofi_tests REUSE_FROM test_support)
+  target_compile_options(ofi_tests PRIVATE ${test_options})
+  target_compile_definitions(
+    ofi_tests PRIVATE LINTEL_OFI_PROVIDER_DIRECTORY="$<TARGET_FILE_DIR:lintel-fi>")
+  target_link_libraries(ofi_tests PRIVATE portals PkgConfig::LIBFABRIC lintel_options Threads::Threads
+                                          GTest::gtest_main GTest::gmock)
+  add_dependencies(ofi_tests lintel-fi)
+  set(ofi_others "-")
+  foreach(transport local shm udp)
+    add_test(NAME ofi.${transport} COMMAND ofi_tests "--gtest_filter=*/${transport}*")
+    string(APPEND ofi_others "*/${transport}*:")
+  endforeach()
+  add_test(NAME ofi.others COMMAND ofi_tests "--gtest_filter=${ofi_others}")
+  set_tests_properties(ofi.local ofi.shm ofi.udp ofi.others PROPERTIES LABELS ofi TIMEOUT 600 COST 100)
+endif()
