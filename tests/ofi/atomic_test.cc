@@ -159,7 +159,7 @@ TEST_P(AtomicTest, PiecesOnBothSides) {
 
 // What valid() says is what happens, for all types and operations.
 TEST(AtomicValidTest, AnswersAreTrue) {
-  run_ranks(1, [](Rank&) {
+  run_alone([](Rank&) {
     Side side({});
     side.connect(side.name());
     alignas(32) std::byte memory[4096] = {};

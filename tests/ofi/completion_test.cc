@@ -204,7 +204,7 @@ TEST(CompletionRingTest, ErrorsAreInOrder) {
 
 // FI_SOURCE_ERR: the error has the name of the sender.
 TEST(CompletionSourceTest, AnUnknownSenderIsNamed) {
-  run_ranks(1, [](Rank&) {
+  run_alone([](Rank&) {
     Settings settings;
     settings.vector = FI_AV_TABLE;
     Side receiver(settings);

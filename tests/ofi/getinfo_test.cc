@@ -135,7 +135,6 @@ TEST(GetInfoTest, WhatCannotBeMetIsRefused) {
 
 TEST(GetInfoTest, ANodeIsTheTextOfAName) {
   run_alone([](Rank&) {
-    use_provider();
     fi_info* info = nullptr;
     const Info hints = make_hints();
     ASSERT_EQ(fi_getinfo(api, "fi_lintel://5:6:7", nullptr, 0, hints.get(), &info), 0);

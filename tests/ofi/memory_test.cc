@@ -222,7 +222,7 @@ TEST_P(MemoryTest, ARegionOfAllMemory) {
 }
 
 TEST(RegionTest, KeysOfTheProgramAreUnique) {
-  run_ranks(1, [](Rank&) {
+  run_alone([](Rank&) {
     const Side side({});
     std::vector<std::byte> memory(4096);
     Owned<fid_mr> first = register_memory(side, memory.data(), 4096, all_access, 5);
@@ -241,7 +241,7 @@ TEST(RegionTest, KeysOfTheProgramAreUnique) {
 
 // FI_MR_ENDPOINT: of a region that is bound, no other endpoint knows.
 TEST(RegionTest, ARegionIsBoundToAnEndpoint) {
-  run_ranks(1, [](Rank&) {
+  run_alone([](Rank&) {
     Side bound({});
     Side sender({});
     sender.connect(bound.name());
@@ -258,7 +258,7 @@ TEST(RegionTest, ARegionIsBoundToAnEndpoint) {
 }
 
 TEST(RegionTest, ARegionOfPieces) {
-  run_ranks(1, [](Rank&) {
+  run_alone([](Rank&) {
     Side side({});
     side.connect(side.name());
     std::vector<std::byte> memory(300);

@@ -53,6 +53,7 @@ void run_pair(const PairKind& kind, Settings settings, const std::function<void(
   settings.contexts = kind.contexts;
   settings.vector = kind.vector;
   settings.threading = kind.threading;
+  use_provider();
   run_ranks(kind.processes, options, [&](Rank& rank) {
     Pair pair(rank, settings);
     body(pair);
@@ -61,10 +62,8 @@ void run_pair(const PairKind& kind, Settings settings, const std::function<void(
 }
 
 void run_alone(const std::function<void(Rank&)>& body) {
-  run_ranks(1, [&](Rank& rank) {
-    use_provider();
-    body(rank);
-  });
+  use_provider();
+  run_ranks(1, body);
 }
 
 std::vector<std::byte> bytes(size_t size, unsigned seed) {

@@ -26,6 +26,8 @@ void must(ssize_t code, Place place) {
 void use_provider() {
   setenv("FI_PROVIDER_PATH", LINTEL_OFI_PROVIDER_DIRECTORY, 1);
   setenv("FI_PROVIDER", "lintel", 1);
+  fi_info* info = nullptr;
+  if (fi_getinfo(api, nullptr, nullptr, 0, nullptr, &info) == 0) fi_freeinfo(info);
 }
 
 Info make_hints() {
@@ -37,7 +39,6 @@ Info make_hints() {
 }
 
 Info get_info(const fi_info* hints, uint32_t version) {
-  use_provider();
   fi_info* info = nullptr;
   const int code = fi_getinfo(version, nullptr, nullptr, 0, hints, &info);
   return Info(code == 0 ? info : nullptr);

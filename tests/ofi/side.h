@@ -43,7 +43,8 @@ struct FreeInfo {
 };
 using Info = std::unique_ptr<fi_info, FreeInfo>;
 
-// Points libfabric to the provider of this build.
+// Has libfabric load the provider of this build. Called before ranks are forked, it saves each of
+// them the time that this takes.
 void use_provider();
 // Hints for this provider; all capabilities, contexts with room.
 [[nodiscard]] Info make_hints();
