@@ -131,11 +131,10 @@ ssize_t CompletionQueue::read(void* buffer, size_t count, fi_addr_t* sources) no
     sources_ = sources;
     const size_t room = count - taken;
     room_ = room;
-    // Also without room for entries: the program may wait for the effects of events.
-    do {
-      if (!domain_.handle_event()) break;
-    } while (room_ != 0 && ring_.empty());
+    while (room_ != 0 && ring_.empty() && domain_.handle_event()) {
+    }
     domain_.finish_events();
+    if (room == 0) domain_.progress();  // a read of nothing is for the effects of events
     taken += room - room_;
     room_ = 0;
   } else {
