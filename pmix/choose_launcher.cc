@@ -56,7 +56,7 @@ std::string why_incomplete() {
 }
 
 const void* pmix_offer(std::string& why) {
-#ifdef LINTEL_CONTAINS_PMIX  // in a static library
+#ifdef LINTEL_CONTAINS_PMIX  // defined in a static library
   why.clear();
   return lintel_module_pmix.offer;
 #else

@@ -89,7 +89,7 @@ int Groups::install_hooks() {
   return PtlLintelSetHooks(&hooks);
 }
 
-// What is known of the group is compared with the interface, and given to it when it is complete.
+// Compares what is known of the group with the interface, and sets the map when it is complete.
 int Groups::settle(ptl_handle_ni_t ni, const ptl_process_t& own, Group& group) {
   if (const int code = check_nids(group, own.phys.nid); code != PTL_OK) return code;
   if (const int code = check_pids(group, own.phys.pid); code != PTL_OK) return code;
@@ -270,7 +270,7 @@ ptl_interface_t Groups::number_of(ptl_handle_ni_t ni) {
 }
 
 int Groups::opening(ptl_interface_t iface, ptl_pid_t* pid) {
-  pending_mutex_.lock();  // until opened()
+  pending_mutex_.lock();  // held until opened()
   opening_number = iface;
   if (!pending_.rank_set || !pending_.pids_set || pending_.rank == PTL_RANK_ANY) {
     if (*pid == PTL_PID_ANY) *pid = preferred_pid_;

@@ -23,7 +23,7 @@ struct Group {
   bool nids_set = false;
   bool pids_set = false;
   bool map_in_library = false;
-  bool is_of_job = false;  // from adopt_job()
+  bool is_of_job = false;  // set by adopt_job()
 };
 
 class Groups {
@@ -58,7 +58,8 @@ class Groups {
   int change(ptl_handle_ni_t ni, Change&& change_group);
   int settle(ptl_handle_ni_t ni, const ptl_process_t& own, Group& group);
 
-  // For the next PtlNIInit; held from its beginning to its end. Taken before table_mutex_.
+  // Guards the data of the next PtlNIInit; held from its beginning to its end. Taken before
+  // table_mutex_.
   Mutex pending_mutex_;
   Group pending_ LINTEL_GUARDED_BY(pending_mutex_);
   ptl_pid_t preferred_pid_ LINTEL_GUARDED_BY(pending_mutex_) = PTL_PID_ANY;
@@ -71,7 +72,7 @@ class Groups {
       false;  // until an interface or a map gives the pid
 };
 
-// Of this process; a forked child gets new ones.
+// Returns the groups of this process; a forked child gets new ones.
 [[nodiscard]] Groups& groups() noexcept;
 void forget_groups();
 

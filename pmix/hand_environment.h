@@ -12,10 +12,10 @@ namespace lintel {
 struct HandEnvironment {
   std::optional<uint32_t> rank;
   std::optional<uint32_t> job;
-  std::vector<uint32_t> nids;  // by rank; empty if not set
+  std::vector<uint32_t> nids;  // indexed by rank; empty if not set
   std::vector<uint32_t> pids;
-  std::optional<uint32_t> wait_s;  // for a process that has not started
-  std::string memory;              // for JobBarrier; empty if not set
+  std::optional<uint32_t> wait_s;  // maximum time of waiting for a process that has not started
+  std::string memory;              // memory of JobBarrier; empty if not set
 };
 
 // An empty text, or what makes no sense: anything but numbers, maps of different lengths, a rank

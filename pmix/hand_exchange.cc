@@ -20,9 +20,9 @@ constexpr ptl_pt_index_t stored_index = 248;
 constexpr size_t stored_bytes = size_t{64} << 10;
 constexpr size_t counter_bytes = StoredValues::counter_bytes;
 constexpr auto longest_pause = std::chrono::milliseconds(20);
-constexpr uint64_t tree_base = 8;           // of the tree of a barrier
-constexpr ptl_time_t look_after_ms = 1000;  // while waiting for a signal
-constexpr unsigned looks = 10;              // for the end of an operation
+constexpr uint64_t tree_base = 8;           // base of the tree of a barrier
+constexpr ptl_time_t look_after_ms = 1000;  // interval of checks while waiting for a signal
+constexpr unsigned looks = 10;              // maximum number of waits for the end of an operation
 constexpr auto told_after = std::chrono::seconds(1);
 
 std::string call_failed(const char* call, int code) {
@@ -123,7 +123,8 @@ std::string HandExchange::open(ptl_interface_t iface) {
   return why;
 }
 
-// For a process that may not have started yet. The library does not complain of it meanwhile.
+// A wait for a process that may not have started yet. The library logs no warning about it
+// meanwhile.
 struct HandExchange::Wait {
   Wait(uint32_t of, const ptl_process_t& process, bool expects_silence) : peer(of) {
     if (expects_silence) awaited_process.store(awaited_key(process.phys.nid, process.phys.pid));
@@ -156,7 +157,7 @@ HandExchange::Outcome HandExchange::await_end(int code, uintptr_t attempt, Wait&
       continue;
     }
     if (code != PTL_OK && code != PTL_EQ_DROPPED) return Outcome::failed;
-    if (reinterpret_cast<uintptr_t>(event.user_ptr) != attempt) continue;  // of one given up
+    if (reinterpret_cast<uintptr_t>(event.user_ptr) != attempt) continue;  // an earlier attempt
     if (event.ni_fail_type == PTL_NI_OK) return Outcome::done;
     return event.ni_fail_type == PTL_NI_UNDELIVERABLE ? Outcome::unreachable
                                                       : Outcome::not_there_yet;
@@ -203,7 +204,8 @@ std::string HandExchange::signal(uint32_t to, uint64_t data) {
   return until_reached(to, [&](uintptr_t attempt) { return start_signal(to, data, attempt); });
 }
 
-// To processes that wait for it, and so run. All are on the way at once: most processes sleep.
+// Signals processes that wait for it, and so run. All signals are sent at once: most processes
+// sleep.
 std::string HandExchange::signal_all(const std::vector<uint32_t>& targets, uint64_t data) {
   std::map<uintptr_t, uint32_t> on_the_way;
   std::vector<uint32_t> others;
@@ -224,7 +226,7 @@ std::string HandExchange::signal_all(const std::vector<uint32_t>& targets, uint6
     }
     if (code != PTL_OK && code != PTL_EQ_DROPPED) break;
     const auto found = on_the_way.find(reinterpret_cast<uintptr_t>(event.user_ptr));
-    if (found == on_the_way.end()) continue;  // of one given up
+    if (found == on_the_way.end()) continue;  // an earlier attempt
     if (event.ni_fail_type == PTL_NI_OK)
       reached_[found->second] = true;
     else
@@ -251,7 +253,7 @@ std::string HandExchange::await(uint32_t from, uint64_t data) {
     unsigned which = 0;
     const int code = PtlEQPoll(&arrivals_, 1, look_after_ms, &event, &which);
     if (code == PTL_EQ_EMPTY) {
-      // It may take long, but its process must run.
+      // The signal may take long, but its process must run.
       std::byte counter[counter_bytes];
       if (std::string why = read(from, 0, counter); !why.empty()) return why;
       continue;

@@ -61,7 +61,7 @@ class HandExchange {
   std::vector<ptl_handle_le_t> entries_;
   std::vector<ptl_pt_index_t> portals_;
   StoredValues stored_;         // readable by others
-  std::vector<bool> reached_;   // by rank: has answered once
+  std::vector<bool> reached_;   // by rank: the process has answered once
   std::set<uint64_t> arrived_;  // signals that came early
   uint64_t generation_ = 0;     // barriers begun
   uintptr_t attempts_ = 0;

@@ -39,7 +39,7 @@ class HandLauncher final : public Launcher {
 
   uint32_t rank_;
   std::optional<uint32_t> job_;
-  std::chrono::seconds wait_;  // for a process that has not started
+  std::chrono::seconds wait_;  // maximum time of waiting for a process that has not started
   std::vector<ptl_process_t> processes_;
   ptl_interface_t interface_ = PTL_IFACE_DEFAULT;
   std::unique_ptr<HandExchange> exchange_;

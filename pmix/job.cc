@@ -259,8 +259,8 @@ int Job::set_map(ptl_handle_ni_t ni) {
   if (references_ == 0) return PTL_NO_INIT;
   ptl_size_t size = 0;
   if (const int code = PtlGetMap(ni, 0, nullptr, &size); code != PTL_OK && code != PTL_IGNORED)
-    return code;                              // not logically addressed
-  if (groups().is_of_job(ni)) return PTL_OK;  // it has this map already
+    return code;                              // the interface has physical addresses
+  if (groups().is_of_job(ni)) return PTL_OK;  // the interface has this map already
   return with_map(ni, [&](const ptl_process_t* map) LINTEL_REQUIRES(mutex_) {
     if (!groups().adopt_job(ni, place_.rank, place_.size))
       return fail("PtlJobSetMap: the interface has a group that PtlSetRank set");
@@ -280,8 +280,7 @@ int Job::get(uint32_t rank, const std::string& key, void* value, size_t* bytes) 
   if (references_ == 0) return PTL_NO_INIT;
   if (rank >= place_.size) return PTL_ARG_INVALID;
   std::vector<std::byte> found;
-  if (std::string why = launcher_->get(rank, "user." + key, found); !why.empty())
-    return fail(why);
+  if (std::string why = launcher_->get(rank, "user." + key, found); !why.empty()) return fail(why);
   const size_t room = *bytes;
   *bytes = found.size();
   if (found.size() > room) return PTL_NO_SPACE;

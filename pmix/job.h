@@ -50,7 +50,7 @@ class Job {
   unsigned references_ LINTEL_GUARDED_BY(mutex_) = 0;
   bool ended_ = false;
   JobMap map_ LINTEL_GUARDED_BY(mutex_);
-  std::string secret_ LINTEL_GUARDED_BY(mutex_);  // if the job itself has one
+  std::string secret_ LINTEL_GUARDED_BY(mutex_);  // secret of the job; empty if it has none
   std::vector<uint32_t> node_of_rank_ LINTEL_GUARDED_BY(mutex_);
 };
 

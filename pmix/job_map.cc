@@ -12,7 +12,8 @@ namespace lintel {
 
 namespace {
 
-// In smaller jobs each process fetches the few values itself.
+// Minimum number of ranks for a common fetch. In smaller jobs each process fetches the few values
+// itself.
 constexpr uint32_t fewest_fetched_together = 32;
 
 std::string key_of(uint32_t number) { return "lintel.id." + std::to_string(number); }
@@ -39,7 +40,7 @@ std::string JobMap::publish(ptl_handle_ni_t ni, const ptl_process_t& own) {
     std::string why = launcher_->put(key_of(published_), std::as_bytes(std::span(&own_, 1)));
     if (!why.empty()) return why;
     if (fetches_together() && place_->rank == place_->local_leader) {
-      // Without such memory, an empty announcement lets the others know.
+      // If there is no such memory, an empty announcement reports that to the others.
       auto shared = SharedFetch::create(published_, place_->size);
       const std::vector<std::byte> announcement =
           shared != nullptr ? shared->announcement() : std::vector<std::byte>();

@@ -1,4 +1,4 @@
-// What the processes of a job tell each other of their interfaces: each publishes its identifiers,
+// Exchange of the identifiers of interfaces between the processes of a job: each publishes its own,
 // then finds those of the others. Set-up path; the lock of the Job is held.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace lintel {
 // Functions that return a text say why they failed, and an empty one if they did not.
 class JobMap {
  public:
-  // When the job is joined; both must stay.
+  // Called when the job is joined; both arguments must stay.
   void open(Launcher& launcher, const JobPlace& place) noexcept {
     launcher_ = &launcher;
     place_ = &place;
@@ -33,7 +33,7 @@ class JobMap {
   void withdraw(ptl_handle_ni_t ni);
   // All processes have met: what they published can be found.
   void note_fence() noexcept;
-  // Of a published interface.
+  // Whether the identifiers of a published interface were exchanged.
   [[nodiscard]] bool is_exchanged(ptl_handle_ni_t ni) const {
     return publications_.at(ni).exchanged;
   }
@@ -55,8 +55,9 @@ class JobMap {
   const JobPlace* place_ = nullptr;
   std::map<ptl_handle_ni_t, Publication> publications_;
   uint32_t published_ = 0;
-  Identifiers own_{};  // what was published last
-  // By number: the leader of a node has made it, others have found it. Kept for the next find().
+  Identifiers own_{};  // identifiers that were published last
+  // Shared fetches by number: the leader of a node has made each, others have found it. Kept for
+  // the next find().
   std::map<uint32_t, std::unique_ptr<SharedFetch>> fetched_;
 };
 

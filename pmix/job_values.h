@@ -17,7 +17,7 @@
 
 namespace lintel {
 
-// What a process publishes for an interface. Crosses nodes.
+// Identifiers that a process publishes for an interface. They cross nodes.
 struct Identifiers {
   uint32_t version;
   uint32_t nid;
@@ -60,12 +60,12 @@ struct FoundValue {
   Status status = Status::absent;
   std::span<const std::byte> value{};  // part of what was searched
 };
-// In the bytes in use of another process.
+// Finds a value in the bytes in use of another process.
 [[nodiscard]] FoundValue find_value(std::span<const std::byte> values,
                                     std::string_view key) noexcept;
 
-// What a launcher says of the place of this process on its node is replaced where it cannot be.
-// Gives what is wrong with its place in the job, or an empty text.
+// Replaces values of a launcher about the place of this process on its node that are impossible.
+// Returns what is wrong with its place in the job, or an empty text.
 [[nodiscard]] std::string settle_place(JobPlace& place);
 
 }  // namespace lintel

@@ -1,4 +1,4 @@
-// What started this process, and the services that it has. Set-up path; no thread safety.
+// The launcher that started this process, and its services. Set-up path; no thread safety.
 //
 // Functions that can fail return what went wrong, or an empty text.
 #pragma once
@@ -57,7 +57,7 @@ class Launcher {
   virtual void abort(int code, const char* text) = 0;
 };
 
-// What the module pmix offers (src/util/module.h). The object lives as long as the process.
+// Interface of the module pmix (src/util/module.h). The object lives as long as the process.
 struct LauncherModule {
   Launcher* (*launcher)();
 };

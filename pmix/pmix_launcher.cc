@@ -18,7 +18,7 @@ namespace lintel {
 
 namespace {
 
-constexpr int wait_s = 60;  // for a value that another process has not stored yet
+constexpr int wait_s = 60;  // time of waiting for a value that another process has not stored yet
 constexpr auto retry_pause = std::chrono::milliseconds(5);
 
 std::string failure(const std::string& what, pmix_status_t status) {
@@ -69,7 +69,7 @@ class PmixLauncher final : public Launcher {
     pmix_proc_t job = self_;
     job.rank = PMIX_RANK_WILDCARD;
     uint64_t size = 0;
-    // Not PMIX_UNIV_SIZE, which counts slots.
+    // PMIX_UNIV_SIZE is not used, because it counts slots.
     std::string why = number(job, PMIX_JOB_SIZE, size);
     if (!why.empty()) return why;
     place.size = static_cast<uint32_t>(size);
@@ -135,7 +135,7 @@ class PmixLauncher final : public Launcher {
   }
 
   std::string fence() override {
-    // Without collecting data it is no barrier across nodes under some launchers.
+    // Under some launchers the call is a barrier across nodes only if data are collected.
     pmix_info_t collect;
     PMIX_INFO_CONSTRUCT(&collect);
     bool yes = true;
@@ -145,7 +145,8 @@ class PmixLauncher final : public Launcher {
     return status == PMIX_SUCCESS ? "" : failure("PMIx_Fence", status);
   }
 
-  // By PMIX_NODEID; where that is not known of processes on other nodes, by host names.
+  // Distinguishes nodes by PMIX_NODEID; by host names if that is not known of processes on other
+  // nodes.
   std::string nodes(std::vector<uint64_t>& node_of_rank) override {
     pmix_proc_t process = self_;
     std::string why;
@@ -186,7 +187,7 @@ class PmixLauncher final : public Launcher {
     return leader;
   }
 
-  // What the launcher passed to this node at the start; no message is needed.
+  // Gets a value that the launcher passed to this node at the start; no message is needed.
   static pmix_status_t get_local(const pmix_proc_t& of, const char* key, pmix_value_t** value) {
     pmix_info_t optional;
     bool yes = true;

@@ -23,7 +23,7 @@ constexpr const char* memory_name = "lintel-fetch";
 constexpr uint32_t most_parts = 4096;  // processes of a node; more fetch for themselves
 constexpr auto patience = std::chrono::seconds(5);
 
-// What the leader announces; stays on the node.
+// Announcement of the leader; it stays on the node.
 struct Announcement {
   uint32_t version;
   int32_t process;
@@ -34,7 +34,7 @@ static_assert(sizeof(Announcement) == 12);
 
 }  // namespace
 
-// At the start of the memory; the entries follow.
+// The start of the memory; the entries follow.
 struct SharedFetch::Header {
   uint64_t magic;
   uint32_t number;
@@ -87,7 +87,7 @@ std::unique_ptr<SharedFetch> SharedFetch::attach(std::span<const std::byte> anno
   if (found.version != announcement_version || found.process <= 0 || found.fd < 0) return nullptr;
   const std::string path =
       "/proc/" + std::to_string(found.process) + "/fd/" + std::to_string(found.fd);
-  // In a process number space of its own, a process may find something else there.
+  // If this process is in another PID namespace, the path may name something else.
   char target[64];
   const ssize_t length = readlink(path.c_str(), target, sizeof target);
   if (length < 0 || !std::string_view(target, static_cast<size_t>(length))

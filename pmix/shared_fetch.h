@@ -19,16 +19,18 @@ namespace lintel {
 
 class SharedFetch {
  public:
-  // Of the leader, for the map of that number. nullptr if the system has no such memory.
+  // Called by the leader: makes the memory for the map of that number. Returns nullptr if the
+  // system has no such memory.
   [[nodiscard]] static std::unique_ptr<SharedFetch> create(uint32_t number, uint32_t ranks);
-  // Of the others, with what the leader announced. nullptr if it is not there (any more).
+  // Called by the others, with the announcement of the leader. Returns nullptr if the memory does
+  // not exist, or no longer.
   [[nodiscard]] static std::unique_ptr<SharedFetch> attach(std::span<const std::byte> announcement,
                                                            uint32_t number, uint32_t ranks);
   ~SharedFetch();
   SharedFetch(const SharedFetch&) = delete;
   SharedFetch& operator=(const SharedFetch&) = delete;
 
-  // For the others, by whatever way.
+  // Returns the announcement for the others. The caller decides how it is passed.
   [[nodiscard]] std::vector<std::byte> announcement() const;
 
   // Fetches the part of this process, one of `parts`, by `fetch(rank, id)`, and waits until all are

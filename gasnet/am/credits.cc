@@ -13,7 +13,8 @@ bool CreditsToReturn::add(gex_Rank_t rank) {
 }
 
 void CreditsToReturn::list(gex_Rank_t rank) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
+  gasneti_assert(waiting_.load(std::memory_order_relaxed) == ranks_.size());
   ranks_.push_back(rank);
   waiting_.store(ranks_.size(), std::memory_order_relaxed);
 }
@@ -27,7 +28,8 @@ uint32_t CreditsToReturn::take(gex_Rank_t rank, uint32_t most) {
 }
 
 bool CreditsToReturn::next(gex_Rank_t* rank) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
+  gasneti_assert(waiting_.load(std::memory_order_relaxed) == ranks_.size());
   while (!ranks_.empty()) {
     *rank = ranks_.back();
     ranks_.pop_back();

@@ -22,9 +22,10 @@ namespace lintel::gasnet {
 /** The credits of this process. */
 class Credits {
  public:
-  explicit Credits(uint32_t count) : free_(count) {}
+  explicit Credits(uint32_t count) : count_(count), free_(count) {}
   bool try_take() {
     int64_t free = free_.load(std::memory_order_relaxed);
+    gasneti_assert(free >= 0 && free <= count_);
     if constexpr (!kCallsAreConcurrent) {
       if (free > 0) free_.store(free - 1, std::memory_order_relaxed);
       return free > 0;
@@ -38,9 +39,11 @@ class Credits {
       free_.fetch_add(count, std::memory_order_release);
     else
       free_.store(free_.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+    gasneti_assert(free_.load(std::memory_order_relaxed) <= count_);
   }
 
  private:
+  [[maybe_unused]] const int64_t count_; /* in all */
   std::atomic<int64_t> free_;
 };
 
@@ -65,7 +68,8 @@ class CreditsToReturn {
   uint32_t at_once_;
   std::atomic<size_t> waiting_{0}; /* size of ranks_, to be read without the lock */
   Mutex mutex_;
-  std::vector<gex_Rank_t> ranks_; /* each once, from when its count rises from 0 */
+  /* Each time that a count rises from 0. The count may have been taken since then. */
+  std::vector<gex_Rank_t> ranks_ LINTEL_GASNET_GUARDED_BY(mutex_);
 };
 
 }  // namespace lintel::gasnet

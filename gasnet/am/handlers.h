@@ -12,7 +12,7 @@ namespace lintel::gasnet {
 /** @param count  at most GASNETI_AM_MAX_ARGS. */
 void call_short(gex_AM_Fn_t handler, gex_Token_t token, const gex_AM_Arg_t* arguments,
                 unsigned int count);
-/** For a Medium or Long. */
+/** Calls the handler of a Medium or Long. */
 void call_with_data(gex_AM_Fn_t handler, gex_Token_t token, void* data, size_t bytes,
                     const gex_AM_Arg_t* arguments, unsigned int count);
 

@@ -31,9 +31,9 @@ enum class MessageKind : uint8_t {
 constexpr unsigned int kArgumentsInFields = 4;
 constexpr size_t kAlignment = 16;
 constexpr size_t kLargestHeader = 64; /* address, length and operation, twelve arguments */
-constexpr size_t kLargestData = 8192; /* of a message with its data in the payload */
+constexpr size_t kLargestData = 8192; /* limit of a message with its data in the payload */
 constexpr size_t kSlotBytes = kLargestHeader + kLargestData;
-constexpr uint32_t kLargestCredits = 4095; /* that one message returns */
+constexpr uint32_t kLargestCredits = 4095; /* maximum of credits that one message returns */
 
 constexpr size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) & ~(kAlignment - 1); }
 
@@ -43,7 +43,7 @@ constexpr bool has_length(MessageKind kind) {
 }
 constexpr bool is_long(MessageKind kind) { return kind == MessageKind::kLong || has_length(kind); }
 
-/** What precedes the data in the payload. */
+/** @return the bytes that precede the data in the payload. */
 constexpr size_t header_bytes(MessageKind kind, unsigned int arguments) {
   const size_t fixed = kind == MessageKind::kLong ? 8 : has_length(kind) ? 16 : 0;
   const size_t more = arguments > kArgumentsInFields ? arguments - kArgumentsInFields : 0;
@@ -58,9 +58,9 @@ struct MessageHeader {
   gex_AM_Index_t handler = 0;
   unsigned int arguments = 0;
   uint32_t credits = 0;    /* returned to the receiver */
-  size_t data_bytes = 0;   /* of a Medium or Long */
-  void* address = nullptr; /* of a Long: destination of the data */
-  uint64_t operation = 0;  /* of kLongApart: identifies its data, for each sender */
+  size_t data_bytes = 0;   /* length of the data of a Medium or Long */
+  void* address = nullptr; /* destination of the data of a Long */
+  uint64_t operation = 0;  /* number that identifies the data of a kLongApart, for each sender */
 };
 constexpr unsigned int kLengthBits = 24;
 constexpr uint64_t kOperations = uint64_t{1} << (64 - kLengthBits);

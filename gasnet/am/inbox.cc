@@ -43,6 +43,7 @@ void Inbox::append(MessageBlock& block) {
                   PTL_ME_EVENT_UNLINK_DISABLE | PTL_ME_EVENT_CT_COMM;
   entry.match_id.rank = PTL_RANK_ANY;
   entry.ignore_bits = ~ptl_match_bits_t{0};
+  gasneti_assert(block.balance.load(std::memory_order_relaxed) == 0);
   // Counted before it is appended: a message may fill the block before this thread continues.
   appended_.fetch_add(1, std::memory_order_relaxed);
   network().append(index_, entry, &block);
@@ -73,16 +74,18 @@ void Inbox::release(MessageBlock& block, const ptl_event_t& event) {
   const int64_t end =
       static_cast<char*>(event.start) - block.start + static_cast<int64_t>(event.mlength);
   auto change = static_cast<int64_t>(event.mlength);
+  gasneti_assert(end <= static_cast<int64_t>(block_bytes_));
   // This message is the last one of the block: the block was unlinked after it (min_free).
   if (static_cast<int64_t>(block_bytes_) - end < static_cast<int64_t>(kSlotBytes)) {
-    appended_.fetch_sub(1, std::memory_order_relaxed);
+    [[maybe_unused]] const int before = appended_.fetch_sub(1, std::memory_order_relaxed);
+    gasneti_assert(before > 0);
     change -= end;
   }
   if (block.balance.fetch_add(change, std::memory_order_acq_rel) + change == 0) append(block);
 }
 
 void Inbox::enable_again() {
-  // Without a block the next message would only disable the entry again.
+  // If there is no block, the next message would only disable the entry again.
   if (appended_.load(std::memory_order_relaxed) <= 0) return;
   if (!is_disabled_.exchange(false, std::memory_order_relaxed)) return;
   check(PtlPTEnable(network().interface(), number_of(index_)), "PtlPTEnable");

@@ -16,7 +16,7 @@ LongData::LongData(ptl_size_t events) : queue_(network().new_queue(events)) {
 
 bool LongData::is_complete(gex_Rank_t source, uint64_t operation, bool is_request,
                            const PutFields& fields, const void* payload) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto found = std::find_if(arrivals_.begin(), arrivals_.end(), [&](const Arrival& a) {
     return a.source == source && a.operation == operation;
   });
@@ -25,11 +25,13 @@ bool LongData::is_complete(gex_Rank_t source, uint64_t operation, bool is_reques
     arrivals_.pop_back();
     return true;
   }
+  gasneti_assert(waiting_count_.load(std::memory_order_relaxed) == waiting_.size());
   Waiting& waiting = waiting_.emplace_back();
   waiting.arrival = {source, operation};
   waiting.message.source = source;
   waiting.message.is_request = is_request;
   waiting.message.fields = fields;
+  gasneti_assert(fields.payload_bytes <= sizeof waiting.message.payload);
   std::memcpy(waiting.message.payload, payload, fields.payload_bytes);
   waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
   return false;
@@ -57,7 +59,7 @@ bool LongData::next_arrival(Arrival* arrival) {
 }
 
 bool LongData::complete(const Arrival& arrival, WaitingMessage* message) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& w) {
     return w.arrival.source == arrival.source && w.arrival.operation == arrival.operation;
   });

@@ -70,8 +70,8 @@ class LongData {
   std::atomic<size_t> waiting_count_{0};
   Mutex mutex_;
   /* Vectors of few elements, which keep their memory. */
-  std::vector<Arrival> arrivals_; /* data without a message */
-  std::vector<Waiting> waiting_;
+  std::vector<Arrival> arrivals_ LINTEL_GASNET_GUARDED_BY(mutex_); /* data without a message */
+  std::vector<Waiting> waiting_ LINTEL_GASNET_GUARDED_BY(mutex_);
 };
 
 }  // namespace lintel::gasnet

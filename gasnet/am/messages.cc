@@ -84,7 +84,7 @@ bool run_handler(gex_Rank_t source, const PutFields& fields, void* payload, bool
   if (header.kind == MessageKind::kCredits) return true;
   gasneti_token token;
   token.source = source;
-  token.endpoint = the_client()->endpoints[0];
+  token.endpoint = the_client()->endpoint(0);
   token.entry = &handler_of(*token.endpoint, header.handler);
   token.is_request = is_request;
   token.is_long = is_long(header.kind);

@@ -93,7 +93,7 @@ class Messages {
   std::atomic<uint64_t> operations_{0};
   std::atomic<unsigned int> polls_{0};
   NearRings* own_rings_;
-  /* By rank, beginning with the first neighbour; NULL for ranks that are no neighbours. */
+  /* Rings by rank, beginning with the first neighbour; NULL for ranks that are no neighbours. */
   gex_Rank_t near_first_;
   std::vector<NearRings*> near_rings_;
 };

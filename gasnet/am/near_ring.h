@@ -20,7 +20,7 @@ namespace lintel::gasnet {
 
 /** Two cache lines. In shared memory that is initially zero. */
 struct alignas(64) NearSlot {
-  /* In lap n (from 0): 2n if the slot is free, 2n + 1 if it has a message. */
+  /* State in lap n (from 0): 2n if the slot is free, 2n + 1 if it has a message. */
   std::atomic<uint64_t> turn;
   PutFields fields;
   gex_Rank_t source;
@@ -44,6 +44,7 @@ class NearRing {
         if (!next_written_.compare_exchange_weak(place, place + 1, std::memory_order_relaxed))
           continue;
         write(slot);
+        gasneti_assert(slot.turn.load(std::memory_order_relaxed) == free_turn);
         slot.turn.store(free_turn + 1, std::memory_order_release);
         // The next slot is in the cache of the reader, which has freed it. The next push needs it.
         __builtin_prefetch(&slots_[(place + 1) % kSlots]);
@@ -70,6 +71,7 @@ class NearRing {
         else if (!next_read_.compare_exchange_weak(place, place + 1, std::memory_order_relaxed))
           continue;
         read(slot);
+        gasneti_assert(slot.turn.load(std::memory_order_relaxed) == full_turn);
         slot.turn.store(full_turn + 1, std::memory_order_release);
         return true;
       }

@@ -16,7 +16,7 @@
 struct gasneti_source_descriptor {
   lintel::gasnet::SendRecord* record = nullptr;
   gex_Rank_t target = 0;
-  gex_Token_t token = nullptr; /* of the request that the reply answers */
+  gex_Token_t token = nullptr; /* token of the request that the reply answers */
   void* address = nullptr;
   size_t bytes = 0;
   gex_Event_t* lc_opt = nullptr;

@@ -31,6 +31,7 @@ Outbox::Outbox(uint32_t records) {
 }
 
 void Outbox::post(SendRecord* record) {
+  gasneti_assert(record->puts.load(std::memory_order_relaxed) == 0);
   const bool has_data = record->data != nullptr;
   record->message_attempts.refusals = 0;
   record->data_attempts.refusals = 0;
@@ -81,13 +82,15 @@ unsigned int Outbox::progress() {
 }
 
 void Outbox::acknowledged(SendRecord* record, bool is_data, ptl_ni_fail_t result) {
+  gasneti_assert(record->puts.load(std::memory_order_relaxed) != 0);
+  gasneti_assert(!is_data || record->data != nullptr);
   if (result == PTL_NI_PT_DISABLED) {
     refusals_.fetch_add(1, std::memory_order_relaxed);
     const Refused refused{record, is_data};
     Attempts& attempts = refused.attempts();
     const unsigned int shift = std::min(attempts.refusals++, kLargestShift);
     attempts.send_again_at = gasnett_ticks_now() + (kFirstDelayNs << shift);
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     refused_.push_back(refused);
     waiting_.store(refused_.size(), std::memory_order_relaxed);
     return;
@@ -111,8 +114,9 @@ void Outbox::data_have_arrived(SendRecord* record) {
 }
 
 unsigned int Outbox::send_refused_again() {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return 0;
+  if (!mutex_.try_lock()) return 0;
+  const LockGuard lock(mutex_, std::adopt_lock);
+  gasneti_assert(waiting_.load(std::memory_order_relaxed) == refused_.size());
   const gasnett_tick_t now = gasnett_ticks_now();
   const auto due = std::partition(refused_.begin(), refused_.end(), [now](const Refused& refused) {
     return refused.attempts().send_again_at > now;

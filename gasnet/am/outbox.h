@@ -29,7 +29,7 @@ class Outbox {
    * @return how much was done. */
   unsigned int progress();
 
-  /** How many times a target has refused a message. */
+  /** @return how many times a target has refused a message. */
   uint64_t refusals() const { return refusals_.load(std::memory_order_relaxed); }
 
  private:
@@ -53,7 +53,7 @@ class Outbox {
   std::atomic<uint64_t> refusals_{0};
   std::atomic<size_t> waiting_{0}; /* size of refused_, to be read without the lock */
   Mutex mutex_;
-  std::vector<Refused> refused_;
+  std::vector<Refused> refused_ LINTEL_GASNET_GUARDED_BY(mutex_);
 };
 
 }  // namespace lintel::gasnet

@@ -23,10 +23,13 @@ RecordPool::RecordPool(PortalIndex index, uint32_t count)
 SendRecord* RecordPool::take() {
   uint64_t head = free_.load(std::memory_order_acquire);
   while ((head & kNumber) != 0) {
+    gasneti_assert((head & kNumber) <= made_.load(std::memory_order_relaxed));
     SendRecord& found = record((head & kNumber) - 1);
     const uint64_t next =
         ((head & ~kNumber) + kChange) | found.next_free.load(std::memory_order_relaxed);
-    if (free_.compare_exchange_weak(head, next, std::memory_order_acquire)) return &found;
+    if (!free_.compare_exchange_weak(head, next, std::memory_order_acquire)) continue;
+    gasneti_assert(found.puts.load(std::memory_order_relaxed) == 0);
+    return &found;
   }
   uint32_t number = made_.load(std::memory_order_relaxed);
   do {
@@ -50,7 +53,10 @@ bool RecordPool::are_all_free() const {
 }
 
 void RecordPool::give_back(SendRecord* record) {
+  gasneti_assert(record->pool == this);
+  gasneti_assert(record->puts.load(std::memory_order_relaxed) == 0);
   const auto number = static_cast<uint64_t>(record - &this->record(0)) + 1;
+  gasneti_assert(number <= made_.load(std::memory_order_relaxed));
   uint64_t head = free_.load(std::memory_order_relaxed);
   do {
     record->next_free.store(static_cast<uint32_t>(head & kNumber), std::memory_order_relaxed);

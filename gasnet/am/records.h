@@ -38,9 +38,9 @@ struct SendRecord {
   ptl_size_t data_offset = 0;
   uint64_t operation = 0;                      /* identifies the data at the target */
   void* data_copy = nullptr;                   /* freed when the data have arrived */
-  std::atomic<bool>* source_is_free = nullptr; /* or set then; may be NULL */
+  std::atomic<bool>* source_is_free = nullptr; /* set when the data have arrived; may be NULL */
 
-  std::atomic<unsigned int> puts{0}; /* not accepted by the target yet */
+  std::atomic<unsigned int> puts{0}; /* puts that the target has not accepted yet */
   Attempts message_attempts;
   Attempts data_attempts;
 };

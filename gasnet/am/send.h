@@ -29,8 +29,8 @@ void send_medium(const Message& message, const void* source, size_t bytes);
  * the message. Longer data are sent by a separate put. */
 void send_long(const Message& message, const void* source, size_t bytes, void* address);
 
-/** Where the data of a Medium or Long begin in the buffer of a record. A caller that writes them
- * there saves a copy. */
+/** @return where the data of a Medium or Long begin in the buffer of a record. A caller that writes
+ *         them there saves a copy. */
 char* place_for_data(const SendRecord& record, bool is_long, unsigned int numargs);
 
 /** Completes the event of an operation whose source is free. */

@@ -7,7 +7,7 @@
 
 #include "tools/headers.h"
 
-/** On the stack of the thread that runs the handler. */
+/** A token. It lies on the stack of the thread that runs the handler. */
 struct gasneti_token {
   gex_Rank_t source = 0;
   gex_EP_t endpoint = GEX_EP_INVALID;

@@ -7,11 +7,11 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "network/exchange.h"
 #include "tools/headers.h"
+#include "tools/lock.h"
 
 /** There is one client. It owns its endpoints. The primordial team and segment are reached through
  * it. */
@@ -19,12 +19,16 @@ struct gasneti_client {
   std::string name;
   gex_Flags_t flags = 0;
   std::atomic<const void*> client_data{nullptr};
-  gex_EP_t endpoints[GASNET_MAXEPS] = {};
+  lintel::gasnet::ProcessMutex mutex; /* creation and destruction of objects */
+  gex_EP_t endpoints[GASNET_MAXEPS] LINTEL_GASNET_GUARDED_BY(mutex) = {};
   gex_TM_t team = GEX_TM_INVALID;
-  std::mutex mutex; /* creation and destruction of objects */
   /* Prepared by gex_Client_Init, run by gex_Segment_Attach. */
   std::unique_ptr<lintel::gasnet::Exchange> attach_exchange;
   bool is_attached = false;
+
+  /** NULL if it does not exist. Unchecked: the lock is for those that make endpoints. A caller
+   * knows the index from the call that has made this one, and it never changes. */
+  gex_EP_t endpoint(size_t index) const LINTEL_GASNET_UNCHECKED_LOCKS { return endpoints[index]; }
 };
 
 namespace lintel::gasnet {

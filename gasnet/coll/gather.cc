@@ -42,7 +42,7 @@ struct Arrival {
 class Arrivals {
  public:
   void add(const Step& step, size_t offset, const void* part, size_t length) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     Arrival& arrival = arrivals_[step];
     arrival.bytes.resize(std::max(arrival.bytes.size(), offset + length));
     std::memcpy(arrival.bytes.data() + offset, part, length);
@@ -50,7 +50,7 @@ class Arrivals {
   }
   /** @return false if fewer bytes have arrived. */
   bool take(const Step& step, char* to, size_t length) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto found = arrivals_.find(step);
     if (found == arrivals_.end() || found->second.received < length) return false;
     std::memcpy(to, found->second.bytes.data(), length);
@@ -60,7 +60,7 @@ class Arrivals {
 
  private:
   Mutex mutex_;
-  std::map<Step, Arrival> arrivals_;
+  std::map<Step, Arrival> arrivals_ LINTEL_GASNET_GUARDED_BY(mutex_);
 };
 
 Arrivals& arrivals() {
@@ -101,8 +101,8 @@ std::vector<char> gather_bytes(gex_TM_t tm, const void* mine, size_t bytes) {
 }
 
 void start_gather() {
-  the_client()->endpoints[0]->set_internal_handler(
-      kGatherHandler, reinterpret_cast<gex_AM_Fn_t>(on_part), "gather");
+  the_client()->endpoint(0)->set_internal_handler(kGatherHandler,
+                                                  reinterpret_cast<gex_AM_Fn_t>(on_part), "gather");
 }
 
 }  // namespace lintel::gasnet

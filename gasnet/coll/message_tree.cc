@@ -61,7 +61,7 @@ void ArrivedVector::add(size_t offset, const void* part, size_t length) {
 
 void TeamTrees::start(gasneti_team& team, const CollectiveRequest& request, gasneti_event& event) {
   const size_t bytes = request.reduction.bytes() + kCallBytes;
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (window_bytes_ + bytes > kWindowBytes && team.view.size != 1) {
     ++window_;
     window_bytes_ = 0;
@@ -87,6 +87,7 @@ void TeamTrees::add(gasneti_team& team, const CollectiveRequest& request, Whole 
   for (uint32_t number = 0; number < count; ++number) {
     const Key key{call, number};
     Segment& segment = segments_[key];
+    gasneti_assert(!segment.team);
     segment.team = &team;
     segment.whole = whole;
     segment.request = request;
@@ -111,7 +112,7 @@ void TeamTrees::add(gasneti_team& team, const CollectiveRequest& request, Whole 
 
 void TeamTrees::arrived(uint32_t call, uint32_t segment, uint32_t level, size_t offset,
                         const void* part, size_t length) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   Segment& into = segments_[{call, segment}];
   ArrivedVector& vector = level == kFromParent ? into.from_parent : into.from_children[level];
   vector.add(offset, part, length);
@@ -205,6 +206,7 @@ bool TeamTrees::advance(const Key& key, Segment& segment) {
     } else if (!segment.is_down) {
       if (!turn_downwards(segment)) return false;
     } else {
+      gasneti_assert(segment.whole->segments_left != 0);
       if (--segment.whole->segments_left == 0) finish(*segment.whole);
       g_started.fetch_sub(1, std::memory_order_relaxed);
       return true;
@@ -220,8 +222,8 @@ void TeamTrees::finish(const Whole& whole) {
 }
 
 unsigned int TeamTrees::advance() {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return 0;
+  if (!mutex_.try_lock()) return 0;
+  const LockGuard lock(mutex_, std::adopt_lock);
   unsigned int done = 0;
   for (auto next = segments_.begin(); next != segments_.end();) {
     const auto here = next++;
@@ -234,18 +236,18 @@ unsigned int TeamTrees::advance() {
 }
 
 bool TeamTrees::has_calls() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return std::any_of(segments_.begin(), segments_.end(),
                      [](const auto& entry) { return entry.second.team != nullptr; });
 }
 
 TeamTrees& MessageTrees::of(uint32_t team) {
   {
-    const std::shared_lock lock(mutex_);
+    const SharedLockGuard lock(mutex_);
     const auto found = teams_.find(team);
     if (found != teams_.end()) return found->second;
   }
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return teams_[team];
 }
 
@@ -261,15 +263,15 @@ void MessageTrees::arrived(uint32_t team, uint32_t call, uint32_t segment, uint3
 
 unsigned int MessageTrees::advance() {
   if (g_started.load(std::memory_order_relaxed) == 0) return 0;
-  const std::shared_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return 0;
+  if (!mutex_.try_lock_shared()) return 0;
+  const SharedLockGuard lock(mutex_, std::adopt_lock);
   unsigned int done = 0;
   for (auto& [number, team] : teams_) done += team.advance();
   return done;
 }
 
 void MessageTrees::end(const gasneti_team& team) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   teams_.erase(team.number);
 }
 
@@ -279,8 +281,8 @@ MessageTrees& message_trees() {
 }
 
 void start_message_trees() {
-  the_client()->endpoints[0]->set_internal_handler(kTreeHandler,
-                                                   reinterpret_cast<gex_AM_Fn_t>(on_part), "tree");
+  the_client()->endpoint(0)->set_internal_handler(kTreeHandler,
+                                                  reinterpret_cast<gex_AM_Fn_t>(on_part), "tree");
   add_poll_function([] { return message_trees().advance(); });
 }
 

@@ -19,7 +19,6 @@
 #include <compare>
 #include <map>
 #include <memory>
-#include <shared_mutex>
 #include <vector>
 
 #include "coll/reduction.h"
@@ -37,7 +36,7 @@ struct CollectiveRequest {
   gex_Rank_t root = 0;
   void* destination = nullptr;
   const void* source = nullptr;
-  Reduction reduction; /* in a broadcast the items are bytes */
+  Reduction reduction; /* the items of a broadcast are bytes */
 };
 
 /** The parts of a vector that have arrived. */
@@ -48,7 +47,10 @@ struct ArrivedVector {
   unsigned int messages = 0;
 
   void add(size_t offset, const void* part, size_t length);
-  bool has(size_t whole) const { return messages != 0 && received >= whole; }
+  bool has(size_t whole) const {
+    gasneti_assert(received <= whole);
+    return messages != 0 && received >= whole;
+  }
 };
 
 /** The calls of one team. */
@@ -57,10 +59,11 @@ class TeamTrees {
   /** @param event  signalled when the part of this process is done. */
   void start(gasneti_team& team, const CollectiveRequest& request, gasneti_event& event);
   /** To be called by the handler of a message of a member.
-   * @param level  of the child in the tree that sent it, or kFromParent. */
+   * @param level  level of the child in the tree that sent it, or kFromParent. */
   void arrived(uint32_t call, uint32_t segment, uint32_t level, size_t offset, const void* part,
                size_t length);
-  /** Makes all progress that is possible now. Never waits. @return how much was done. */
+  /** Makes all progress that is possible now. Never waits.
+   * @return the number of segments that have ended. */
   unsigned int advance();
   /** Whether this process takes part in a call or a meeting that is not over. */
   bool has_calls();
@@ -77,7 +80,7 @@ class TeamTrees {
   struct Whole {
     gasneti_event* event; /* NULL: a meeting */
     uint32_t window;
-    uint32_t meetings; /* that must be over before it makes progress */
+    uint32_t meetings; /* number of meetings that must be over before it makes progress */
     uint32_t segments_left;
   };
   struct Sending {
@@ -101,19 +104,22 @@ class TeamTrees {
     std::vector<Sending> sendings;
   };
 
-  void add(gasneti_team& team, const CollectiveRequest& request, Whole whole);
-  bool send(const Key& key, Segment& segment);
-  bool combine_children(Segment& segment);
-  bool turn_downwards(Segment& segment);
-  bool advance(const Key& key, Segment& segment);
-  void finish(const Whole& whole);
+  void add(gasneti_team& team, const CollectiveRequest& request, Whole whole)
+      LINTEL_GASNET_REQUIRES(mutex_);
+  bool send(const Key& key, Segment& segment) LINTEL_GASNET_REQUIRES(mutex_);
+  bool combine_children(Segment& segment) LINTEL_GASNET_REQUIRES(mutex_);
+  bool turn_downwards(Segment& segment) LINTEL_GASNET_REQUIRES(mutex_);
+  bool advance(const Key& key, Segment& segment) LINTEL_GASNET_REQUIRES(mutex_);
+  void finish(const Whole& whole) LINTEL_GASNET_REQUIRES(mutex_);
 
   Mutex mutex_;
-  std::map<Key, Segment> segments_;
-  uint32_t next_call_ = 0;
-  uint32_t window_ = 0; /* of the newest call */
-  size_t window_bytes_ = 0;
-  uint32_t meetings_over_ = 0; /* the meetings of the windows up to this number */
+  std::map<Key, Segment> segments_ LINTEL_GASNET_GUARDED_BY(mutex_);
+  uint32_t next_call_ LINTEL_GASNET_GUARDED_BY(mutex_) = 0;
+  /* Window of the newest call. */
+  uint32_t window_ LINTEL_GASNET_GUARDED_BY(mutex_) = 0;
+  size_t window_bytes_ LINTEL_GASNET_GUARDED_BY(mutex_) = 0;
+  /* The meetings of the windows up to this number are over. */
+  uint32_t meetings_over_ LINTEL_GASNET_GUARDED_BY(mutex_) = 0;
 };
 
 /** The trees of all teams. */
@@ -128,11 +134,12 @@ class MessageTrees {
   void end(const gasneti_team& team);
 
  private:
+  /** Valid until end(). */
   TeamTrees& of(uint32_t team);
 
-  /* Held by readers while they use a team. */
-  std::shared_mutex mutex_;
-  std::map<uint32_t, TeamTrees> teams_; /* messages may arrive before the team is made here */
+  SharedMutex mutex_;
+  /* Messages may arrive before the team is made here. */
+  std::map<uint32_t, TeamTrees> teams_ LINTEL_GASNET_GUARDED_BY(mutex_);
 };
 
 MessageTrees& message_trees();

@@ -94,7 +94,7 @@ class NetworkStage {
   unsigned int levels_;
   std::vector<std::vector<Level>> levels_of_slots_;
   std::vector<Counter> ends_;
-  std::vector<Counter> results_; /* of the results for neighbours, in shared memory */
+  std::vector<Counter> results_; /* counters of the results for neighbours, in shared memory */
   std::vector<ptl_handle_me_t> entries_;
   std::vector<ptl_handle_ct_t> counters_;
   std::unique_ptr<char[]> memory_;

@@ -15,7 +15,7 @@ namespace {
 
 struct Taken {
   Mutex mutex;
-  std::map<size_t, size_t> bytes_by_offset;
+  std::map<size_t, size_t> bytes_by_offset LINTEL_GASNET_GUARDED_BY(mutex);
 };
 Taken& taken() {
   static Taken& instance = *new Taken;
@@ -46,13 +46,14 @@ bool NodeMemory::is_enough_for(uint32_t members) {
 
 uint32_t NodeMemory::take(size_t bytes) {
   Taken& t = taken();
-  const std::lock_guard lock(t.mutex);
+  const LockGuard lock(t.mutex);
   size_t offset = 0;
   for (const auto& [begin, length] : t.bytes_by_offset) {
     if (begin - offset >= bytes) break;
     offset = begin + length;
   }
   if (offset + bytes > collective_bytes(neighbourhood().count())) return kNone;
+  gasneti_assert(t.bytes_by_offset.count(offset) == 0);
   t.bytes_by_offset[offset] = bytes;
   std::memset(at(neighbourhood().index(), static_cast<uint32_t>(offset)), 0, bytes);
   return static_cast<uint32_t>(offset);
@@ -60,7 +61,8 @@ uint32_t NodeMemory::take(size_t bytes) {
 
 void NodeMemory::give_back(uint32_t offset) {
   Taken& t = taken();
-  const std::lock_guard lock(t.mutex);
+  const LockGuard lock(t.mutex);
+  gasneti_assert(t.bytes_by_offset.count(offset) == 1);
   t.bytes_by_offset.erase(offset);
 }
 

@@ -16,20 +16,22 @@
 #include <cstdint>
 #include <utility>
 
+#include "tools/headers.h"
+
 namespace lintel::gasnet {
 
 constexpr unsigned int kSlots = 16;
-constexpr size_t kSmallBytes = 256; /* of a vector that slots have room for */
+constexpr size_t kSmallBytes = 256; /* maximum length of a vector in a slot */
 
-/** In shared memory that is initially zero. The contributions follow the slot. */
+/** A slot in shared memory that is initially zero. The contributions follow the slot. */
 struct NodeSlot {
-  alignas(64) std::atomic<uint32_t> arrived;  /* members, in this use */
+  alignas(64) std::atomic<uint32_t> arrived;  /* members that have arrived, in this use */
   alignas(64) std::atomic<uint32_t> released; /* the last use whose result is there */
   alignas(64) char result[kSmallBytes];
 };
 static_assert(sizeof(NodeSlot) == 2 * 64 + kSmallBytes);
 
-/** What a member contributes to the call of a slot. */
+/** Contribution of a member to the call of a slot. */
 struct alignas(64) NodeContribution {
   std::atomic<uint32_t> use; /* the last use whose contribution is there, if all read it */
   alignas(16) char bytes[kSmallBytes];
@@ -53,9 +55,11 @@ class NodeStage {
   uint32_t members() const { return members_; }
   bool is_leader() const { return index_ == 0; }
   NodeSlot& slot(unsigned int number) const {
+    gasneti_assert(number < kSlots);
     return *reinterpret_cast<NodeSlot*>(memory_ + number * slot_bytes(members_));
   }
   NodeContribution& contribution(unsigned int number, uint32_t member) const {
+    gasneti_assert(member < members_);
     return reinterpret_cast<NodeContribution*>(&slot(number) + 1)[member];
   }
   NodeContribution& own_contribution(unsigned int number) const {
@@ -66,8 +70,10 @@ class NodeStage {
   bool have_finished(uint32_t calls);
   /** This member has finished the first `calls` calls. */
   void finish(uint32_t calls) {
-    if (calls != of_member(index_).finished.load(std::memory_order_relaxed))
-      of_member(index_).finished.store(calls, std::memory_order_release);
+    const uint32_t before = of_member(index_).finished.load(std::memory_order_relaxed);
+    // Numbers of calls wrap around.
+    gasneti_assert(static_cast<int32_t>(calls - before) >= 0);
+    if (calls != before) of_member(index_).finished.store(calls, std::memory_order_release);
   }
   /** Shows the contribution of this member to the others. */
   void show(unsigned int number, uint32_t use) const {
@@ -80,7 +86,9 @@ class NodeStage {
   /** @return whether this member is the last. */
   bool arrive(unsigned int number) const {
     NodeSlot& s = slot(number);
-    if (s.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 != members_) return false;
+    const uint32_t arrived = s.arrived.fetch_add(1, std::memory_order_acq_rel) + 1;
+    gasneti_assert(arrived <= members_);
+    if (arrived != members_) return false;
     s.arrived.store(0, std::memory_order_relaxed);
     return true;
   }

@@ -31,8 +31,9 @@ void PieceCalls::start(gasneti_team& team, uint32_t call_number,
   if (bytes > UINT32_MAX)
     gasnett_fatalerror_nopos("a collective call of %zu bytes for each rank is too large", bytes);
   const Key key{team.number, call_number};
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   Call& call = calls_[key];
+  gasneti_assert(!call.team);
   call.team = &team;
   call.event = &event;
   call.bytes = bytes;
@@ -44,7 +45,7 @@ void PieceCalls::start(gasneti_team& team, uint32_t call_number,
 
 void PieceCalls::arrived(uint32_t team, uint32_t call, gex_Rank_t from, size_t offset,
                          const void* part, size_t length) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   calls_[{team, call}].arrived[from].add(offset, part, length);
 }
 
@@ -77,14 +78,15 @@ bool PieceCalls::advance(const Key& key, Call& call) {
   });
   if (!send(key, call) || !call.incoming.empty()) return false;
   call.event->signal();
+  gasneti_assert(started_.load(std::memory_order_relaxed) != 0);
   started_.fetch_sub(1, std::memory_order_relaxed);
   return true;
 }
 
 unsigned int PieceCalls::advance() {
   if (started_.load(std::memory_order_relaxed) == 0) return 0;
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return 0;
+  if (!mutex_.try_lock()) return 0;
+  const LockGuard lock(mutex_, std::adopt_lock);
   unsigned int done = 0;
   for (auto next = calls_.begin(); next != calls_.end();) {
     const auto here = next++;
@@ -102,8 +104,8 @@ PieceCalls& piece_calls() {
 }
 
 void start_pieces() {
-  the_client()->endpoints[0]->set_internal_handler(kPieceHandler,
-                                                   reinterpret_cast<gex_AM_Fn_t>(on_part), "piece");
+  the_client()->endpoint(0)->set_internal_handler(kPieceHandler,
+                                                  reinterpret_cast<gex_AM_Fn_t>(on_part), "piece");
   add_poll_function([] { return piece_calls().advance(); });
 }
 

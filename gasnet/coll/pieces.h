@@ -39,7 +39,7 @@ class PieceCalls {
   /** To be called by the handler. */
   void arrived(uint32_t team, uint32_t call, gex_Rank_t from, size_t offset, const void* part,
                size_t length);
-  /** Never waits. @return how many calls are done. */
+  /** Makes progress. Never waits. @return the number of calls that are done. */
   unsigned int advance();
 
  private:
@@ -57,12 +57,12 @@ class PieceCalls {
     std::vector<OutgoingPiece> outgoing;
     std::vector<IncomingPiece> incoming;
   };
-  bool send(const Key& key, Call& call);
-  bool advance(const Key& key, Call& call);
+  bool send(const Key& key, Call& call) LINTEL_GASNET_REQUIRES(mutex_);
+  bool advance(const Key& key, Call& call) LINTEL_GASNET_REQUIRES(mutex_);
 
   Mutex mutex_;
-  std::map<Key, Call> calls_;
-  std::atomic<size_t> started_{0}; /* to be read without the lock */
+  std::map<Key, Call> calls_ LINTEL_GASNET_GUARDED_BY(mutex_);
+  std::atomic<size_t> started_{0}; /* may be read without the lock */
 };
 
 PieceCalls& piece_calls();

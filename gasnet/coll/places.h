@@ -40,8 +40,8 @@ class TeamPlaces {
     return endpoint_of(const_cast<gex_TM_t>(team_), leader_of(place)).jobrank;
   }
   uint32_t place_of(gex_Rank_t rank) const;
-  /** How many places can run at the same time: the number of processors if the whole job is on one
-   * host, otherwise no limit. The same in all processes. */
+  /** @return how many places can run at the same time: the number of processors if the whole job is
+   *         on one host, otherwise no limit. The same in all processes. */
   static uint32_t most_at_once();
 
  private:

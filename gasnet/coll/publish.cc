@@ -20,7 +20,7 @@ namespace {
 struct Published {
   uint64_t address;
   uint64_t bytes; /* 0: no segment, the record is padding */
-  uint32_t rank;  /* of the job */
+  uint32_t rank;  /* rank in the job */
   uint32_t endpoint;
 };
 static_assert(sizeof(Published) == 24);
@@ -35,7 +35,7 @@ int gex_EP_PublishBoundSegment(gex_TM_t tm, gex_EP_t* eps, size_t num_eps, gex_F
                         GASNET_MAXEPS);
   std::vector<Published> mine;
   for (size_t i = 0; i < num_eps; ++i)
-    if (const gex_Segment_t segment = eps[i]->segment)
+    if (const gex_Segment_t segment = gex_EP_QuerySegment(eps[i]))
       mine.push_back({reinterpret_cast<uintptr_t>(segment->address), segment->bytes,
                       gex_System_QueryJobRank(), eps[i]->index});
   const std::vector<uint32_t> counts = gather(tm, static_cast<uint32_t>(mine.size()));

@@ -18,7 +18,7 @@ struct Reduction {
   gex_OP_t operation = GEX_OP_MAX;
   size_t item_bytes = 8;
   size_t count = 0;
-  gex_Coll_ReduceFn_t function = nullptr; /* of the client */
+  gex_Coll_ReduceFn_t function = nullptr; /* function of the client */
   const void* client_data = nullptr;
 
   size_t bytes() const { return item_bytes * count; }

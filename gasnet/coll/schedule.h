@@ -33,8 +33,8 @@ struct Schedule {
 /** Number of steps of the longest schedule. */
 unsigned int most_steps(uint32_t places);
 
-/** In step k each place sends to the one that is 2^k above. For barriers, and for operations that
- * may include a contribution twice. */
+/** A schedule in which each place sends to the one that is 2^k above, in step k. For barriers, and
+ * for operations that may include a contribution twice. */
 Schedule dissemination(uint32_t place, uint32_t places);
 /** The paired places exchange values in pairs in each step. Their number is a power of two. The
  * other places send their values to these first, and get the result last.

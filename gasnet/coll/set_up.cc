@@ -19,7 +19,7 @@ namespace {
 /** The collectives of all teams, for polls. */
 struct Registry {
   Mutex mutex;
-  std::vector<TeamCollectives*> all;
+  std::vector<TeamCollectives*> all LINTEL_GASNET_GUARDED_BY(mutex);
 };
 Registry& registry() {
   static Registry& instance = *new Registry;
@@ -31,8 +31,8 @@ bool g_can_use_network = false;
 unsigned int advance_all() {
   if (!TeamCollectives::are_calls_open()) return 0;
   Registry& r = registry();
-  const std::unique_lock lock(r.mutex, std::try_to_lock);
-  if (!lock) return 0;
+  if (!r.mutex.try_lock()) return 0;
+  const LockGuard lock(r.mutex, std::adopt_lock);
   unsigned int done = 0;
   for (TeamCollectives* const collectives : r.all)
     if (collectives->has_calls()) done += collectives->advance();
@@ -41,7 +41,7 @@ unsigned int advance_all() {
 
 void keep(gasneti_team& team, std::unique_ptr<TeamCollectives> collectives) {
   Registry& r = registry();
-  const std::lock_guard lock(r.mutex);
+  const LockGuard lock(r.mutex);
   r.all.push_back(collectives.get());
   team.collectives = collectives.release();
 }
@@ -67,9 +67,9 @@ std::unique_ptr<TeamCollectives> make(gasneti_team& team, const TeamPlaces& plac
   return collectives->prepare() ? std::move(collectives) : nullptr;
 }
 
-/** What a member contributes. Crosses the wire. */
+/** Contribution of a member. Crosses the wire. */
 struct Offer {
-  uint32_t offset; /* of the memory that a leader has taken */
+  uint32_t offset; /* offset of the memory that a leader has taken */
   uint32_t can_use_network;
 };
 static_assert(sizeof(Offer) == 8);
@@ -113,7 +113,7 @@ void end_collectives(gasneti_team& team) {
   if (!team.collectives) return;
   Registry& r = registry();
   {
-    const std::lock_guard lock(r.mutex);
+    const LockGuard lock(r.mutex);
     std::erase(r.all, team.collectives);
   }
   delete team.collectives;

@@ -14,7 +14,7 @@ namespace lintel::gasnet {
 namespace {
 
 constexpr uint32_t kHalf = kSlots / 2;
-/* So many calls in a row never wait for each other. */
+/* Number of calls in a row that never wait for each other. */
 constexpr uint32_t kOverlap = 4;
 constexpr unsigned int kLooksBeforePoll = 32;
 /* Maximum of members of a node that read the contributions of all others. The reads of a member
@@ -52,6 +52,7 @@ TeamCollectives::TeamCollectives(gasneti_team& team, TeamPlaces places, void* me
 
 bool TeamCollectives::prepare() {
   if (places_.count() == 1 || !places_.is_leader()) return true;
+  const LockGuard lock(mutex_);
   network_ = std::make_unique<NetworkStage>(team_.number, places_);
   return network_->prepare() && (places_.members() == 1 || network_->prepare_release(node_));
 }
@@ -68,13 +69,13 @@ bool TeamCollectives::accepts(const CollectiveRequest& request) const {
 
 bool TeamCollectives::look(void* self) {
   auto* const collectives = static_cast<TeamCollectives*>(self);
-  const std::lock_guard lock(collectives->mutex_);
+  const LockGuard lock(collectives->mutex_);
   return collectives->advance_locked() != 0;
 }
 
 std::optional<AwaitedCount> TeamCollectives::awaited(void* self, const gasneti_event& event) {
   auto* const collectives = static_cast<TeamCollectives*>(self);
-  const std::lock_guard lock(collectives->mutex_);
+  const LockGuard lock(collectives->mutex_);
   for (const Call& call : collectives->calls_) {
     if (call.event != &event) continue;
     // A call that has not started waits for the first one.
@@ -87,7 +88,7 @@ std::optional<AwaitedCount> TeamCollectives::awaited(void* self, const gasneti_e
 
 void TeamCollectives::start(const CollectiveRequest& request, gasneti_event& event) {
   event.set_look(look, awaited, this, places_.members() > 1 ? kLooksBeforePoll : 0);
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (places_.count() > 1 && ends_half(next_number_) &&
       request.kind != CollectiveKind::kReduceToAll)
     add_barrier_of_leaders();
@@ -133,14 +134,15 @@ bool TeamCollectives::has_free_slot(const Call& call) {
 }
 
 bool TeamCollectives::is_over() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   // The memory of the slots belongs to the leader.
   return calls_.empty() && (!places_.is_leader() || node_.have_finished(next_number_));
 }
 
 unsigned int TeamCollectives::advance() {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  return lock ? advance_locked() : 0;
+  if (!mutex_.try_lock()) return 0;
+  const LockGuard lock(mutex_, std::adopt_lock);
+  return advance_locked();
 }
 
 unsigned int TeamCollectives::advance_locked() {
@@ -160,10 +162,12 @@ unsigned int TeamCollectives::advance_locked() {
       finish(call);
       ++done;
     }
-    if (calls_.front().is_done)
-      calls_.pop_front(); /* this one, so `next` is 0 */
-    else
+    if (calls_.front().is_done) {
+      gasneti_assert(next == 0);
+      calls_.pop_front();
+    } else {
       ++next;
+    }
   }
   node_.finish(calls_.empty() ? next_number_ : calls_.front().number);
   if (calls_.size() != calls_count_.load(std::memory_order_relaxed)) count_calls();
@@ -200,6 +204,7 @@ void TeamCollectives::combine_contributions(const Call& call) const {
 }
 
 void TeamCollectives::finish(Call& call) {
+  gasneti_assert(call.is_started && !call.is_done);
   call.is_done = true;
   if (counts_halves(call)) ++halves_over_;
   if (!call.event) return;
@@ -217,6 +222,7 @@ void TeamCollectives::await_release(Call& call, bool wants_result) {
 }
 
 void TeamCollectives::start_call(Call& call) {
+  gasneti_assert(!call.is_started);
   call.is_started = true;
   if (!call.event) {
     const Schedule schedule = schedule_of(call.request, places_.own(), places_.count(), 0);
@@ -228,7 +234,7 @@ void TeamCollectives::start_call(Call& call) {
   }
 }
 
-/** By the leader: starts the chain, and the release of its neighbours after it. */
+/** Called by the leader: starts the chain, and the release of its neighbours after it. */
 void TeamCollectives::start_between_nodes(Call& call, const Schedule& schedule, Awaited own) {
   const CollectiveRequest& request = call.request;
   const unsigned int slot = slot_of(call);

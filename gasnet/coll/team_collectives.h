@@ -58,34 +58,36 @@ class TeamCollectives {
     gasneti_event* event = nullptr; /* NULL: a barrier that the leaders have inserted */
     bool is_started = false;
     bool is_done = false;
-    /* What the call waits for. */
+    /* Conditions that the call waits for. */
     bool awaits_release = false;
-    bool awaits_contributions = false; /* of all members */
-    uint32_t shown = 0;                /* so many members have contributed */
+    bool awaits_contributions = false; /* contributions of all members */
+    uint32_t shown = 0;                /* number of members that have contributed */
     std::optional<Awaited> awaited;
     const char* result = nullptr; /* copied to the destination, unless NULL */
   };
 
   static bool look(void* self);
   static std::optional<AwaitedCount> awaited(void* self, const gasneti_event& event);
-  unsigned int advance_locked();
-  void count_calls();
-  void add_call(const CollectiveRequest& request, gasneti_event* event);
+  unsigned int advance_locked() LINTEL_GASNET_REQUIRES(mutex_);
+  void count_calls() LINTEL_GASNET_REQUIRES(mutex_);
+  void add_call(const CollectiveRequest& request, gasneti_event* event)
+      LINTEL_GASNET_REQUIRES(mutex_);
   /** Puts it at the next number. Other members only count it. */
-  void add_barrier_of_leaders();
+  void add_barrier_of_leaders() LINTEL_GASNET_REQUIRES(mutex_);
   /** Whether its end shows this leader that slots are free. */
   bool counts_halves(const Call& call) const;
-  bool awaits_earlier_calls(const Call& call) const;
-  bool has_free_slot(const Call& call);
-  void start_call(Call& call);
-  void start_broadcast(Call& call);
-  void start_reduction(Call& call);
-  void start_between_nodes(Call& call, const Schedule& schedule, Awaited own);
-  void await_release(Call& call, bool wants_result);
-  bool is_over(Call& call);
-  bool have_all_contributed(Call& call) const;
-  void combine_contributions(const Call& call) const;
-  void finish(Call& call);
+  bool awaits_earlier_calls(const Call& call) const LINTEL_GASNET_REQUIRES(mutex_);
+  bool has_free_slot(const Call& call) LINTEL_GASNET_REQUIRES(mutex_);
+  void start_call(Call& call) LINTEL_GASNET_REQUIRES(mutex_);
+  void start_broadcast(Call& call) LINTEL_GASNET_REQUIRES(mutex_);
+  void start_reduction(Call& call) LINTEL_GASNET_REQUIRES(mutex_);
+  void start_between_nodes(Call& call, const Schedule& schedule, Awaited own)
+      LINTEL_GASNET_REQUIRES(mutex_);
+  void await_release(Call& call, bool wants_result) LINTEL_GASNET_REQUIRES(mutex_);
+  bool is_over(Call& call) LINTEL_GASNET_REQUIRES(mutex_);
+  bool have_all_contributed(Call& call) const LINTEL_GASNET_REQUIRES(mutex_);
+  void combine_contributions(const Call& call) const LINTEL_GASNET_REQUIRES(mutex_);
+  void finish(Call& call) LINTEL_GASNET_REQUIRES(mutex_);
   static unsigned int slot_of(const Call& call) { return call.number % kSlots; }
   static uint32_t use_of(const Call& call) { return call.number / kSlots + 1; }
 
@@ -93,13 +95,14 @@ class TeamCollectives {
   TeamPlaces places_;
   const NodeMemoryOfTeam taken_;
   std::unique_ptr<char[]> own_memory_;
-  NodeStage node_;
-  std::unique_ptr<NetworkStage> network_;
   Mutex mutex_;
-  std::deque<Call> calls_;
+  NodeStage node_ LINTEL_GASNET_GUARDED_BY(mutex_);
+  std::unique_ptr<NetworkStage> network_ LINTEL_GASNET_GUARDED_BY(mutex_)
+      LINTEL_GASNET_PT_GUARDED_BY(mutex_);
+  std::deque<Call> calls_ LINTEL_GASNET_GUARDED_BY(mutex_);
   std::atomic<size_t> calls_count_{0};
-  uint32_t next_number_ = 0;
-  uint32_t halves_over_ = 0;
+  uint32_t next_number_ LINTEL_GASNET_GUARDED_BY(mutex_) = 0;
+  uint32_t halves_over_ LINTEL_GASNET_GUARDED_BY(mutex_) = 0;
 };
 
 /** Sets up the small collectives of a team if all members are able to. Collective. */
@@ -108,7 +111,7 @@ void set_up_collectives(gasneti_team& team);
  * call of the team: a neighbour may not have seen the end of a call that is over here. */
 void end_collectives(gasneti_team& team);
 
-/** Set-up path. For the team of all processes, which meet afterwards.
+/** Set-up path. Called for the team of all processes, which meet afterwards.
  * @return whether this process is able to take part. */
 bool start_team_collectives();
 /** To be called with the result of all processes. */

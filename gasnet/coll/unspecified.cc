@@ -45,7 +45,7 @@ void copy_own(void* to, const void* from, size_t bytes) {
   if (bytes != 0 && to != from) std::memcpy(to, from, bytes);
 }
 
-/** Which members send and receive in a call: each sender has a piece for each receiver. */
+/** Members that send and receive in a call: each sender has a piece for each receiver. */
 struct Roles {
   bool sends;
   bool receives;

@@ -16,21 +16,25 @@ namespace {
 void no_handler() { gasnett_fatalerror_nopos("a message names a handler that is not registered"); }
 
 gasneti_endpoint* new_endpoint(gasneti_client* client, gex_EP_Index_t index,
-                               gex_EP_Capabilities_t capabilities, gex_Flags_t flags) {
+                               gex_EP_Capabilities_t capabilities, gex_Flags_t flags)
+    LINTEL_GASNET_REQUIRES(client->mutex) {
   auto* endpoint = new gasneti_endpoint;
   endpoint->client = client;
   endpoint->index = index;
   endpoint->capabilities = capabilities;
   endpoint->flags = flags;
-  for (gex_AM_Entry_t& entry : endpoint->handlers) entry.gex_fnptr = no_handler;
   client->endpoints[index] = endpoint;
   return endpoint;
 }
 
 }  // namespace
 
+gasneti_endpoint::gasneti_endpoint() {
+  for (gex_AM_Entry_t& entry : handlers) entry.gex_fnptr = no_handler;
+}
+
 int gasneti_endpoint::register_handlers(gex_AM_Entry_t* table, size_t count) {
-  const std::lock_guard lock(registration);
+  const LockGuard lock(registration);
   for (size_t i = 0; i < count; ++i) {
     const gex_AM_Entry_t& entry = table[i];
     const bool has_kind =
@@ -70,6 +74,7 @@ int gasneti_endpoint::register_handlers(gex_AM_Entry_t* table, size_t count) {
 
 void gasneti_endpoint::set_internal_handler(gex_AM_Index_t handler, gex_AM_Fn_t function,
                                             const char* name) {
+  const LockGuard lock(registration);
   handlers[handler] = {
       handler, function, GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQREP,
       0,       nullptr,  name};
@@ -85,7 +90,7 @@ int gex_EP_Create(gex_EP_t* ep_p, gex_Client_t client, gex_EP_Capabilities_t cap
   check_may_communicate("gex_EP_Create");
   if (!ep_p || !client || flags != 0 || capabilities == 0)
     return report_error(GASNET_ERR_BAD_ARG, "gex_EP_Create: give capabilities and flags 0");
-  const std::lock_guard lock(client->mutex);
+  const LockGuard lock(client->mutex);
   // The first is the primordial endpoint. Only this one has all capabilities.
   const bool is_first = !client->endpoints[0];
   if (!is_first && capabilities != GEX_EP_CAPABILITY_RMA)
@@ -104,7 +109,10 @@ int gex_EP_Create(gex_EP_t* ep_p, gex_Client_t client, gex_EP_Capabilities_t cap
 
 gex_Client_t gex_EP_QueryClient(gex_EP_t ep) { return ep->client; }
 gex_Flags_t gex_EP_QueryFlags(gex_EP_t ep) { return ep->flags; }
-gex_Segment_t gex_EP_QuerySegment(gex_EP_t ep) { return ep->segment; }
+gex_Segment_t gex_EP_QuerySegment(gex_EP_t ep) {
+  const LockGuard lock(ep->client->mutex);
+  return ep->segment;
+}
 gex_EP_Index_t gex_EP_QueryIndex(gex_EP_t ep) { return ep->index; }
 void gex_EP_SetCData(gex_EP_t ep, const void* val) { ep->client_data = val; }
 void* gex_EP_QueryCData(gex_EP_t ep) { return const_cast<void*>(ep->client_data.load()); }

@@ -89,7 +89,8 @@ class DeathWatch {
 /** Waits until the code is decided. @return the word. */
 uint32_t wait_for_decision(DeathWatch& deaths) {
   ControlBlock& control = neighbourhood().control();
-  // What other neighbourhoods put arrives without a wake-up, so the first one looks now and then.
+  // Puts of other neighbourhoods arrive without a wake-up, so the first one looks from time to
+  // time.
   const long interval_ms = neighbourhood().is_first() ? 100 : 1000;
   for (;;) {
     if (const uint32_t word = control.exit_word.load(std::memory_order_acquire)) return word;
@@ -211,8 +212,8 @@ void on_process_exit(int status, void* /*argument*/) {
   }
   request_exit(status);
   retire_this_thread();
-  // It returns when it has told the others, or ends the process. The deadline does if that takes
-  // too long.
+  // The thread returns when it has notified the others, or ends the process. If that takes too
+  // long, the deadline ends the process.
   pthread_join(g_thread, nullptr);
   if (status == 0) PtlJobFini();
   close_portals();
@@ -266,7 +267,7 @@ using namespace lintel::gasnet;
 
 void gasnet_exit(int exitcode) {
   if (!request_exit(exitcode)) {
-    // Not in a job yet.
+    // The process is not in a job yet.
     std::fflush(stdout);
     std::fflush(stderr);
     _exit(exitcode);

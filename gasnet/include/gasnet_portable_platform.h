@@ -80,7 +80,7 @@
 
 #define GASNETI_PLATFORM_TEXT(token) #token
 #define GASNETI_PLATFORM_TEXT_OF(macro) GASNETI_PLATFORM_TEXT(macro)
-/* What programs keep to show by which compiler they were made. */
+/* Text in programs that shows by which compiler they were made. */
 #define PLATFORM_COMPILER_IDSTR                                                        \
   "|COMPILER_FAMILY:" GASNETI_PLATFORM_TEXT_OF(                                        \
       PLATFORM_COMPILER_FAMILYNAME) "|COMPILER_VERSION:" PLATFORM_COMPILER_VERSION_STR \

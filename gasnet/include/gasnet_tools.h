@@ -32,7 +32,7 @@
 #endif
 
 #ifdef _GASNETEX_H
-/* With a conduit, the mode of the conduit is used. */
+/* If there is a conduit, its mode is used. */
 #ifdef GASNETT_LITE_MODE
 #error "GASNETT_LITE_MODE cannot be used together with gasnetex.h"
 #endif
@@ -151,7 +151,7 @@ extern int gasnett_getenv_yesno_withdefault(const char* key, int dflt);
 extern int64_t gasnett_getenv_int_withdefault(const char* key, int64_t dflt, uint64_t mem_mult);
 /** The value may also be a fraction, such as 3/8. */
 extern double gasnett_getenv_dbl_withdefault(const char* key, double dflt);
-/** For this process only. Has priority over the environment of the job. */
+/** Changes the environment of this process only. It has priority over that of the job. */
 extern void gasnett_setenv(const char* key, const char* val);
 extern void gasnett_unsetenv(const char* key);
 extern int gasnett_verboseenv(void);
@@ -175,7 +175,7 @@ typedef void (*gasnett_sighandlerfn_t)(int);
 extern gasnett_sighandlerfn_t gasnett_reghandler(int sig, gasnett_sighandlerfn_t handler);
 
 typedef struct {
-  const char* name; /* in upper case, for GASNET_BACKTRACE_TYPE */
+  const char* name; /* name in upper case, for GASNET_BACKTRACE_TYPE */
   int (*fnp)(int);  /* writes to a descriptor; returns 0 on success */
   int threadsupport;
 } gasnett_backtrace_type_t;

@@ -217,7 +217,7 @@ typedef struct {
 typedef struct {
   gex_Rank_t host;
   gex_Rank_t supernode;
-  uintptr_t offset; /* to add to an address in the segment of the rank; 0 without a mapping */
+  uintptr_t offset; /* added to an address in the segment of the rank; 0 without a mapping */
   int gasneti_is_mapped;
 } gasnet_nodeinfo_t;
 typedef void* gasnet_threadinfo_t;

@@ -92,7 +92,7 @@ extern int gasneti_am_commit_reply_long(gex_AM_SrcDesc_t sd, gex_AM_Index_t hand
                                         void* dest_addr, gex_Flags_t flags, unsigned int numargs,
                                         const gex_AM_Arg_t* args);
 
-/* How often flow control of a target has refused a message of this process. */
+/* Number of messages of this process that flow control of a target has refused. */
 extern uint64_t gasneti_am_refusals(void);
 
 /* ------------------------------------------------------------- parameters, arguments and arrays by

@@ -119,7 +119,7 @@
   } while (0)
 #endif
 
-/* For functions that this library does not have: programs test for them by their declarations. */
+/* Attribute of functions that this library does not have: programs test for their declarations. */
 #define GASNETI_MISSING \
   __attribute__((error("this release of GASNet-EX over Portals does not have this call")))
 

@@ -36,8 +36,8 @@ class Job {
   gex_Rank_t host_of(gex_Rank_t rank) const { return hosts_[rank]; }
   /** The ranks on the host of this process, in increasing order. */
   const std::vector<gex_Rank_t>& ranks_of_host() const { return ranks_of_host_; }
-  /** Of the host of rank 0, as rank 0 knows it; 0: unknown. The same in all processes, though
-   * containers may show each process another number. */
+  /** @return the number of processors of the host of rank 0, as rank 0 reads it; 0: unknown. It is
+   * the same in all processes, though containers may show each process another number. */
   uint32_t processors() const { return processors_; }
 
  private:

@@ -16,7 +16,7 @@
 namespace lintel::gasnet {
 namespace {
 
-/* Those before it are exchanges. */
+/* Number of the last gather; those before it are exchanges. */
 constexpr unsigned int kGatherOfDescriptors = kGathers - 1;
 
 }  // namespace

@@ -31,7 +31,7 @@ constexpr size_t kRecordBytes = 48;
 struct ControlBlock {
   /* kControlVersion. The first process that uses the memory writes it. */
   std::atomic<uint32_t> version;
-  /* How many have arrived at the barrier. */
+  /* Number of members that have arrived at the barrier. */
   std::atomic<uint32_t> arrived;
   /* The exit code of the job with kExitDecided, or 0. A futex. */
   std::atomic<uint32_t> exit_word;
@@ -40,19 +40,19 @@ struct ControlBlock {
   /* Written by puts of other neighbourhoods: the same as exit_word, and arrivals at the end. */
   std::atomic<uint64_t> remote_exit_word;
   std::atomic<uint64_t> end_arrivals[kEndPhases][kEndRounds];
-  /* For each phase of the end: how many members have reached it, and whether all processes have.
+  /* Number of members that have reached each phase of the end, and whether all processes have.
    * Futexes. */
   std::atomic<uint32_t> end_members[kEndPhases];
   std::atomic<uint32_t> end_is_reached[kEndPhases];
-  /* How often all have passed the barrier. A futex. */
+  /* Number of times that all have passed the barrier. A futex. */
   std::atomic<uint32_t> generation;
   /* Nonzero for members that have announced their end, by index. */
   std::atomic<uint8_t> finished[kMostNeighbours];
   /* Sizes of the segments that members attach, by index. */
   std::atomic<uint64_t> segment_bytes[kMostNeighbours];
-  /* In memory of the launcher: how many processes have mapped it. */
+  /* Number of processes that have mapped memory of the launcher. */
   std::atomic<uint32_t> uses;
-  /* Of the memory for segments, in the first member; -1 if there is none. */
+  /* Descriptor of the memory for segments, in the first member; -1 if there is none. */
   std::atomic<int32_t> segments_descriptor;
   /* The records of gather(), by number and by index. */
   char records[kGathers][kMostNeighbours][kRecordBytes];
@@ -70,7 +70,7 @@ constexpr size_t kControlBytes = kEnvironmentOffset + (size_t{16} << 20);
  * take no memory. */
 constexpr size_t kNearBytes = size_t{128} << 10;
 constexpr uint32_t kExitDecided = 1u << 31;
-constexpr uint32_t kExitByFailure = 1u << 30; /* by a process that no longer takes part */
+constexpr uint32_t kExitByFailure = 1u << 30; /* exit of a process that no longer takes part */
 
 /** Behind all of those, for each member: memory for collectives. Its size grows with the number of
  * members, up to a limit. Pages that are not used take no memory. */
@@ -153,10 +153,10 @@ class Neighbourhood {
   std::vector<gex_Rank_t> numbers_;
   std::vector<gex_Rank_t> firsts_;
   std::vector<int> process_ids_;
-  SharedMemory memory_of_launcher_; /* while the control block is in it */
-  std::vector<int> descriptors_;    /* of control blocks, by rank; if all processes have left it */
+  SharedMemory memory_of_launcher_; /* mapped while the control block is in it */
+  std::vector<int> descriptors_;    /* control blocks, by rank; if all have left that memory */
   SharedMemory memory_;             /* kept by the first member only, once it is known */
-  SharedMemory segments_;           /* in the first member */
+  SharedMemory segments_;           /* memory for segments, in the first member */
   ControlBlock* control_ = nullptr;
 };
 

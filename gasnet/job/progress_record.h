@@ -33,7 +33,7 @@ constexpr size_t progress_bytes(size_t ranks) {
 /** Set-up path: finds the record of this rank if the launcher has a limit. */
 void open_progress_record();
 
-extern ProgressRecord* g_progress_record; /* nullptr: no limit */
+extern ProgressRecord* g_progress_record; /* nullptr if there is no limit */
 
 inline void note_idle_poll() {
   if (g_progress_record) g_progress_record->waits.fetch_add(1, std::memory_order_relaxed);

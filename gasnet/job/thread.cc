@@ -5,8 +5,9 @@
 #include "job/thread.h"
 
 #include <atomic>
-#include <mutex>
 #include <vector>
+
+#include "tools/lock.h"
 
 namespace lintel::gasnet {
 
@@ -46,10 +47,31 @@ namespace {
 std::atomic<uint32_t> g_running{0};
 thread_local constinit bool t_runs = false;
 
-struct Places {
-  std::mutex mutex;
-  std::vector<uint32_t> free;
-  uint32_t used = 0;
+/** Each is used again after its thread has ended. */
+class Places {
+ public:
+  uint32_t take() {
+    const LockGuard lock(mutex_);
+    if (!free_.empty()) {
+      const uint32_t place = free_.back();
+      free_.pop_back();
+      return place;
+    }
+    if (used_ >= max_threads())
+      gasnett_fatalerror_nopos("more than %llu threads call GASNet: raise GASNET_MAX_THREADS",
+                               static_cast<unsigned long long>(max_threads()));
+    return used_++;
+  }
+  void give_back(uint32_t place) {
+    const LockGuard lock(mutex_);
+    gasneti_assert(place < used_ && free_.size() < used_);
+    free_.push_back(place);
+  }
+
+ private:
+  ProcessMutex mutex_;
+  std::vector<uint32_t> free_ LINTEL_GASNET_GUARDED_BY(mutex_);
+  uint32_t used_ LINTEL_GASNET_GUARDED_BY(mutex_) = 0;
 };
 Places& places() {
   static Places& instance = *new Places;
@@ -60,23 +82,11 @@ struct Registered : ThreadState {
   Registered() {
     t_runs = true;
     g_running.fetch_add(1, std::memory_order_relaxed);
-    Places& p = places();
-    const std::lock_guard lock(p.mutex);
-    if (!p.free.empty()) {
-      index = p.free.back();
-      p.free.pop_back();
-      return;
-    }
-    if (p.used >= max_threads())
-      gasnett_fatalerror_nopos("more than %llu threads call GASNet: raise GASNET_MAX_THREADS",
-                               static_cast<unsigned long long>(max_threads()));
-    index = p.used++;
+    index = places().take();
   }
   ~Registered() {
     retire_this_thread();
-    Places& p = places();
-    const std::lock_guard lock(p.mutex);
-    p.free.push_back(index);
+    places().give_back(index);
   }
 };
 
@@ -87,7 +97,8 @@ ThreadState& this_thread() {
   return state;
 }
 
-// Its calls happen before whatever follows running_threads().
+// Calls of this thread happen before all that follows a call of running_threads() that does not
+// count it.
 void retire_this_thread() {
   if (!t_runs) return;
   t_runs = false;

@@ -11,10 +11,10 @@
 
 namespace lintel::gasnet {
 
-/** In the mode SEQ there is one. A thread in a handler must not communicate; a request handler may
- * reply, however. */
+/** State of a thread. In the mode SEQ there is one. A thread in a handler must not communicate; a
+ * request handler may reply, however. */
 struct ThreadState {
-  uint32_t index = 0;       /* less than max_threads(); used again after the thread has ended */
+  uint32_t index = 0;       /* below max_threads(); used again after the thread has ended */
   bool in_request = false;  /* a request handler runs in this thread */
   bool in_reply = false;    /* a reply handler runs in this thread */
   bool is_prepared = false; /* between gex_AM_Prepare... and gex_AM_Commit... */
@@ -30,13 +30,13 @@ struct ThreadState {
 /** The state of the calling thread. Its first call takes one of GASNET_MAX_THREADS places. */
 ThreadState& this_thread();
 
-/** How many threads that have called the library may be in a call, or make another one. */
+/** @return the number of threads that have called the library and may be in a call, or make one. */
 uint32_t running_threads();
 
-/** The calling thread makes no further call. Async-signal-safe. */
+/** Notes that the calling thread makes no further call. Async-signal-safe. */
 void retire_this_thread();
 
-/** How many client threads that have called the library may be alive at once. */
+/** @return how many client threads that have called the library may be alive at once. */
 uint64_t max_threads();
 
 /** Whether two threads may handle or send messages at once. The thread that ends the process does
@@ -47,7 +47,7 @@ constexpr bool kCallsAreConcurrent = true;
 constexpr bool kCallsAreConcurrent = false;
 #endif
 
-/** In debug builds: ends the program if the calling thread must not communicate. */
+/** Ends the program if the calling thread must not communicate, in debug builds. */
 #ifdef GASNET_DEBUG
 void check_may_communicate(const char* call);
 /** The same for a reply. */

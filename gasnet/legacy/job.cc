@@ -54,8 +54,7 @@ int gasnet_attach(gasnet_handlerentry_t* table, int numentries, uintptr_t segsiz
   if (!client) return GASNET_ERR_NOT_INIT;
   if (numentries < 0 || (numentries > 0 && !table))
     return report_error(GASNET_ERR_BAD_ARG, "gasnet_attach: no table");
-  if (const int code = register_handlers(client->endpoints[0], table, numentries);
-      code != GASNET_OK)
+  if (const int code = register_handlers(client->endpoint(0), table, numentries); code != GASNET_OK)
     return code;
   gex_Segment_t segment;
   return gex_Segment_Attach(&segment, client->team, std::max<uintptr_t>(segsize, GASNET_PAGESIZE));
@@ -65,9 +64,9 @@ void gasnet_QueryGexObjects(gex_Client_t* client_p, gex_EP_t* endpoint_p, gex_TM
                             gex_Segment_t* segment_p) {
   gasneti_client* const client = the_client();
   if (client_p) *client_p = client;
-  if (endpoint_p) *endpoint_p = client->endpoints[0];
+  if (endpoint_p) *endpoint_p = client->endpoint(0);
   if (tm_p) *tm_p = client->team;
-  if (segment_p) *segment_p = gex_EP_QuerySegment(client->endpoints[0]);
+  if (segment_p) *segment_p = gex_EP_QuerySegment(client->endpoint(0));
 }
 
 char* gasnet_getenv(const char* key) { return gasnett_getenv(key); }

@@ -13,7 +13,7 @@
 struct gasneti_value_get {
   gex_RMA_Value_t value;
   gex_Event_t event;
-  gasneti_value_get* next; /* in the list of free ones */
+  gasneti_value_get* next; /* link of the list of free ones */
 };
 
 namespace {

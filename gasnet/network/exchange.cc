@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint64_t kBase = 8;
 
-/** How many ranks, including this one, send their records through this one. */
+/** @return how many ranks, including this one, send their records through this one. */
 uint64_t ranks_below(gex_Rank_t rank, gex_Rank_t size) {
   uint64_t below = 1;
   while (below < size && rank % (below * kBase) == 0) below *= kBase;
@@ -53,6 +53,7 @@ Exchange::Exchange(unsigned int number, size_t record_bytes)
     : number_(number), record_bytes_(record_bytes) {}
 
 void Exchange::prepare() {
+  gasneti_assert(records_.empty());
   records_.resize(job().size() * record_bytes_);
   for (const Direction direction : {kUp, kDown}) {
     arrived_[direction] = network().new_counter();
@@ -72,9 +73,12 @@ void Exchange::await(Direction direction, ptl_size_t messages) const {
   ptl_ct_event_t count{};
   check(PtlCTWait(arrived_[direction], messages, &count), "PtlCTWait");
   if (count.failure != 0) gasnett_fatalerror("a process of the job cannot be reached");
+  // Each process sends once in each direction.
+  gasneti_assert(count.success == messages);
 }
 
 void Exchange::run(const void* mine) {
+  gasneti_assert(records_.size() == job().size() * record_bytes_);
   if (neighbourhood().is_whole_job())
     neighbourhood().gather(number_, mine, record_bytes_, records_.data());
   else
@@ -85,6 +89,7 @@ void Exchange::run(const void* mine) {
 void Exchange::show(const void* mine) const { neighbourhood().show(number_, mine, record_bytes_); }
 
 void Exchange::collect() {
+  gasneti_assert(records_.size() == job().size() * record_bytes_);
   neighbourhood().collect(number_, record_bytes_, records_.data());
   unlink_entries();
 }

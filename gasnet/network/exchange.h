@@ -42,7 +42,10 @@ class Exchange {
   /** After Network::meet(). */
   void collect();
   /** The record of a rank, after run() or collect(). */
-  const void* record(gex_Rank_t rank) const { return records_.data() + rank * record_bytes_; }
+  const void* record(gex_Rank_t rank) const {
+    gasneti_assert((rank + size_t{1}) * record_bytes_ <= records_.size());
+    return records_.data() + rank * record_bytes_;
+  }
   /** Frees the memory. The records are invalid afterwards. */
   void release();
 

@@ -57,7 +57,7 @@ ptl_sr_value_t status(ptl_sr_index_t which) {
   return value;
 }
 
-/** What Portals has done since the last look of this thread. */
+/** Progress of Portals since the last look of this thread. */
 class PortalsProgress {
  public:
   void look() {

@@ -30,7 +30,7 @@ bool finish(gex_Event_t event, EventPool& pool) {
   return true;
 }
 
-/** What a test of an array of events has found. */
+/** Result of a test of an array of events. */
 struct Outcome {
   size_t completed = 0;
   size_t pending = 0;
@@ -75,7 +75,7 @@ bool all_completed(gex_Event_t* events, size_t count) {
   return finish_each(events, count).pending == 0;
 }
 
-/** By a wait that has nothing to wait for. A program may call nothing else that runs handlers. */
+/** Polls in a wait without events. The program may make no other call that runs handlers. */
 void poll_once() {
   const ThreadState& thread = this_thread();
   if (!thread.in_request && !thread.in_reply) run_poll_functions();

@@ -5,12 +5,12 @@
 #include "rma/event.h"
 
 #include <algorithm>
-#include <mutex>
 
 #include "job/thread.h"
 #include "network/long_yields.h"
 #include "network/network.h"
 #include "network/poll.h"
+#include "tools/lock.h"
 
 using namespace lintel::gasnet;
 
@@ -281,11 +281,11 @@ ThreadEvents& this_threads_events() {
 }
 
 gasneti_event& take_signalled_event() {
-  static EventPool& pool = *new EventPool;
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  gasneti_event* event = pool.take_free();
-  if (!event) event = new gasneti_event(pool, gasneti_event::Signalled());
+  static ProcessMutex mutex;
+  static EventPool* const pool LINTEL_GASNET_PT_GUARDED_BY(mutex) = new EventPool;
+  const LockGuard lock(mutex);
+  gasneti_event* event = pool->take_free();
+  if (!event) event = new gasneti_event(*pool, gasneti_event::Signalled());
   event->expect_signal();
   return *event;
 }

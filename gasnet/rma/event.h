@@ -24,16 +24,16 @@ class EventPool;
 struct Place {
   gex_Rank_t rank;
   gex_EP_Index_t endpoint;
-  ptl_size_t offset; /* in the bound segment of the endpoint */
+  ptl_size_t offset; /* offset in the bound segment of the endpoint */
 };
 
-/** What an atomic does to one value. */
+/** Operation of an atomic on one value. */
 struct Atomic {
   ptl_op_t operation;
   ptl_datatype_t datatype;
   size_t bytes;
   const void* data;    /* at most 8 bytes; may change once the operation has started */
-  const void* operand; /* of PTL_SWAP and PTL_CSWAP; NULL for other operations */
+  const void* operand; /* operand of PTL_SWAP and PTL_CSWAP; NULL for other operations */
 };
 
 }  // namespace lintel::gasnet
@@ -43,7 +43,7 @@ struct Atomic {
  * can be used again while a leaf of it is still in an array of the client. */
 struct gasneti_event {
   explicit gasneti_event(lintel::gasnet::EventPool& pool);
-  /** For an event that counts nothing. It is complete when it is signalled. */
+  /** Tag of an event that counts nothing. It is complete when it is signalled. */
   struct Signalled {};
   gasneti_event(lintel::gasnet::EventPool& pool, Signalled) : owner(&pool), is_signalled_(true) {}
 
@@ -63,7 +63,7 @@ struct gasneti_event {
   void count_started() {
     started_.store(started_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
-  /** For any thread. */
+  /** Any thread. */
   void count_answer();
   void expect_signal() {
     has_signal_.store(false, std::memory_order_relaxed);
@@ -96,8 +96,8 @@ struct gasneti_event {
   bool is_answered() const;
 
   lintel::gasnet::EventPool* const owner;
-  gasneti_event* next = nullptr;        /* in a list of free events */
-  gasneti_event* made_before = nullptr; /* in the list of all events */
+  gasneti_event* next = nullptr;        /* link of a list of free events */
+  gasneti_event* made_before = nullptr; /* link of the list of all events */
 
  private:
   /** A list of pieces. Portals reads it until the transfer is complete. */
@@ -113,7 +113,7 @@ struct gasneti_event {
 
   ptl_handle_ct_t counter_{};
   ptl_handle_md_t memory_{};   /* the whole address space */
-  uint64_t unused_result_ = 0; /* of swaps that do not fetch */
+  uint64_t unused_result_ = 0; /* result of swaps that do not fetch */
   mutable std::atomic<Pieces*> pieces_{nullptr};
   bool is_signalled_ = false;
   std::atomic<bool> has_signal_{false};
@@ -155,9 +155,9 @@ class EventPool {
  public:
   /** @return NULL if half of the memory descriptors of the interface are in use as events. */
   gasneti_event* take();
-  /** For the few events without which a thread cannot go on: there is no limit. */
+  /** Takes one of the few events without which a thread cannot continue: there is no limit. */
   gasneti_event& take_always();
-  /** By the thread whose pool is `caller`. */
+  /** Called by the thread whose pool is `caller`. */
   static void release(gasneti_event& event, EventPool& caller);
   /** @return NULL if there is none. */
   gasneti_event* take_free();
@@ -173,7 +173,7 @@ struct ThreadEvents {
   gasneti_event* gets = nullptr;
   gasneti_event* puts = nullptr;
   gasneti_event* updates = nullptr;    /* atomics, for GEX_EC_RMW */
-  gasneti_event* group_puts = nullptr; /* with GEX_EVENT_GROUP, for GEX_EC_LC */
+  gasneti_event* group_puts = nullptr; /* event of puts with GEX_EVENT_GROUP, for GEX_EC_LC */
   gasneti_event* region = nullptr;     /* between begin and end of an access region */
 };
 

@@ -15,7 +15,8 @@ namespace lintel::gasnet {
 Place place_in_segment(const char* call, const EndpointName& name, const void* address,
                        size_t bytes);
 
-/** Where a range of a rank is mapped in this process; NULL if it is not. For teams and pairs. */
+/** @return where a range of a rank is mapped in this process; NULL if it is not. For teams and
+ * pairs. */
 void* mapped_range(gex_TM_t tm, gex_Rank_t rank, void* address, size_t bytes);
 
 /** Whether PtlPut has read a source of this size when it returns. */

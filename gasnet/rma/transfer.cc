@@ -17,7 +17,7 @@ namespace {
 /** The memory of the peer of a transfer. */
 struct Remote {
   Place place;
-  void* local; /* where it is mapped here, or NULL; nothing is sent then */
+  void* local; /* address if it is mapped here: nothing is sent then; or NULL */
 };
 
 /** The inline functions have checked teams for mapped memory. A pair can name such memory, too. */

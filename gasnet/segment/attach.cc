@@ -40,8 +40,12 @@ void open_everything() {
   auto* segment = new gasneti_segment;
   segment->client = client;
   segment->bytes = UINTPTR_MAX;
-  bind_segment(*client->endpoints[0], *segment);
-  client->endpoints[0]->segment = GEX_SEGMENT_INVALID;
+  gasneti_endpoint& endpoint = *client->endpoint(0);
+  {
+    const LockGuard lock(endpoint.client->mutex);
+    bind_segment(endpoint, *segment);
+    endpoint.segment = GEX_SEGMENT_INVALID;
+  }
   client->team->set_mapped_offset(job().rank(), 0);
   segment_table().set_everything();
   segment_limits() = {UINTPTR_MAX, UINTPTR_MAX};
@@ -70,7 +74,7 @@ int gex_Segment_Attach(gex_Segment_t* segment_p, gex_TM_t tm, uintptr_t size) {
   }
   if (client->is_attached)
     return report_error(GASNET_ERR_RESOURCE, "gex_Segment_Attach: called a second time");
-  if (client->endpoints[0]->segment != GEX_SEGMENT_INVALID)
+  if (gex_EP_QuerySegment(client->endpoint(0)) != GEX_SEGMENT_INVALID)
     return report_error(GASNET_ERR_RESOURCE, "gex_Segment_Attach: the endpoint has a segment");
   if (size == 0 || size % GASNET_PAGESIZE != 0 || size > segment_limits().local)
     return report_error(
@@ -91,7 +95,11 @@ int gex_Segment_Attach(gex_Segment_t* segment_p, gex_TM_t tm, uintptr_t size) {
         "size, raise ulimit -v, or set GASNET_SUPERNODE_MAXSIZE=1",
         neighbourhood().count(), static_cast<unsigned long long>(size), std::strerror(errno));
   segment->address = addresses[neighbourhood().index()];
-  bind_segment(*client->endpoints[0], *segment);
+  gasneti_endpoint& endpoint = *client->endpoint(0);
+  {
+    const LockGuard lock(endpoint.client->mutex);
+    bind_segment(endpoint, *segment);
+  }
 
   const AttachRecord mine{reinterpret_cast<uintptr_t>(segment->address), size};
   Exchange& exchange = *client->attach_exchange;

@@ -23,6 +23,7 @@ SegmentTable& segment_table() {
 }
 
 void SegmentTable::set(gex_Rank_t rank, gex_EP_Index_t index, Entry entry) {
+  const LockGuard lock(mutex_);
   if (!entries_[index]) entries_[index] = std::make_unique<Entry[]>(job().size());
   entries_[index][rank] = entry;
 }
@@ -49,6 +50,21 @@ void bind_segment(gasneti_endpoint& endpoint, gasneti_segment& segment) {
   segment_table().set(job().rank(), endpoint.index,
                       {reinterpret_cast<uintptr_t>(segment.address), segment.bytes});
 }
+
+namespace {
+
+/** To be called when no other process can reach the segment. */
+void unbind_segment(gasneti_endpoint& endpoint) {
+  const gex_Rank_t own = job().rank();
+  gasneti_team& team = *endpoint.client->team;
+  const LockGuard lock(endpoint.client->mutex);
+  endpoint.segment = GEX_SEGMENT_INVALID;
+  segment_table().set(own, endpoint.index, {});
+  if (endpoint.index == 0 && team.mapped_offset_of(own)) team.set_mapped_offset(own, std::nullopt);
+  map_all_teams(&team);
+}
+
+}  // namespace
 
 SegmentLimits& segment_limits() {
   static SegmentLimits instance;
@@ -115,19 +131,13 @@ int gex_Segment_Create(gex_Segment_t* segment_p, gex_Client_t client, gex_Addr_t
 void gex_Segment_Destroy(gex_Segment_t segment, gex_Flags_t flags) {
   check_may_communicate("gex_Segment_Destroy");
   if (flags != 0) gasnett_fatalerror_nopos("gex_Segment_Destroy: flags 0x%x, must be 0", flags);
-  const gex_Rank_t own = job().rank();
   for (const Binding& binding : segment->bindings) {
     for (const ptl_handle_me_t entry : binding.entries) {
       int code = PTL_OK;
       while ((code = PtlMEUnlink(entry)) == PTL_IN_USE) wait_hint(poll());
       check(code, "PtlMEUnlink");
     }
-    binding.endpoint->segment = GEX_SEGMENT_INVALID;
-    segment_table().set(own, binding.endpoint->index, {});
-    gasneti_team& team = *segment->client->team;
-    if (binding.endpoint->index == 0 && team.mapped_offset_of(own))
-      team.set_mapped_offset(own, std::nullopt);
-    map_all_teams(&team);
+    unbind_segment(*binding.endpoint);
   }
   segment->memory.unmap();
   delete segment;
@@ -139,7 +149,7 @@ int gex_EP_BindSegment(gex_EP_t ep, gex_Segment_t segment, gex_Flags_t flags) {
     return report_error(GASNET_ERR_BAD_ARG,
                         "gex_EP_BindSegment: give an endpoint and a segment of one client, and no "
                         "flags");
-  const std::lock_guard lock(ep->client->mutex);
+  const LockGuard lock(ep->client->mutex);
   if (ep->segment != GEX_SEGMENT_INVALID || (ep->index == 0 && segment_table().is_everything()))
     return report_error(GASNET_ERR_BAD_ARG, "gex_EP_BindSegment: endpoint %u has a segment",
                         ep->index);

@@ -11,8 +11,10 @@
 #include <memory>
 #include <vector>
 
+#include "endpoint/endpoint.h"
 #include "job/shared_memory.h"
 #include "tools/headers.h"
+#include "tools/lock.h"
 
 namespace lintel::gasnet {
 
@@ -30,8 +32,8 @@ struct gasneti_segment {
   gex_MK_t kind = GEX_MK_HOST;
   void* address = nullptr;
   uintptr_t bytes = 0;
-  bool is_owned = false;               /* by the library, not by the client */
-  lintel::gasnet::SharedMemory memory; /* if it is owned */
+  bool is_owned = false;               /* the library owns the memory, not the client */
+  lintel::gasnet::SharedMemory memory; /* used if it is owned */
   std::atomic<const void*> client_data{nullptr};
   std::vector<lintel::gasnet::Binding> bindings;
 };
@@ -43,7 +45,7 @@ namespace lintel::gasnet {
 class SegmentTable {
  public:
   struct Entry {
-    uintptr_t address = 0; /* in the owner; 0 without a segment */
+    uintptr_t address = 0; /* address in the owner; 0 without a segment */
     uintptr_t bytes = 0;
   };
 
@@ -51,7 +53,8 @@ class SegmentTable {
   /** All memory of all processes is the segment of their primordial endpoints. */
   void set_everything() { is_everything_ = true; }
   bool is_everything() const { return is_everything_; }
-  Entry of(gex_Rank_t rank, gex_EP_Index_t index) const {
+  /** Unchecked: an entry is set before the client uses the segment. Memory is never freed. */
+  Entry of(gex_Rank_t rank, gex_EP_Index_t index) const LINTEL_GASNET_UNCHECKED_LOCKS {
     if (is_everything_ && index == 0) return {0, UINTPTR_MAX};
     if (index >= GASNET_MAXEPS || !entries_[index]) return {};
     return entries_[index][rank];
@@ -68,13 +71,15 @@ class SegmentTable {
 
  private:
   bool is_everything_ = false;
-  std::unique_ptr<Entry[]> entries_[GASNET_MAXEPS];
+  ProcessMutex mutex_;
+  std::unique_ptr<Entry[]> entries_[GASNET_MAXEPS] LINTEL_GASNET_GUARDED_BY(mutex_);
 };
 
 SegmentTable& segment_table();
 
 /** Binds a segment to an endpoint. Other processes can reach it from now on. */
-void bind_segment(gasneti_endpoint& endpoint, gasneti_segment& segment);
+void bind_segment(gasneti_endpoint& endpoint, gasneti_segment& segment)
+    LINTEL_GASNET_REQUIRES(endpoint.client->mutex);
 
 /** The largest segments, as gex_Client_Init has computed them. */
 struct SegmentLimits {

@@ -88,10 +88,10 @@ pid_t start_process(const Options& options, unsigned int rank, pid_t parent,
 int wait_for(std::vector<pid_t>& ranks, JobMemory& memory, ProgressWatch& watch,
              const AwaitedSignals& signals) {
   constexpr unsigned int kPatience_s = 5;
-  constexpr int kExpired = 124; /* as timeout(1) */
+  constexpr int kExpired = 124; /* same status as of timeout(1) */
   Children children;
   int result = 0;
-  int end_signal = 0; /* for each child, also for those that are adopted later */
+  int end_signal = 0; /* signal for each child, also for those that are adopted later */
   bool has_alarm = false;
   bool has_children = true;
   if (watch.is_on()) alarm(1);
@@ -120,7 +120,7 @@ int wait_for(std::vector<pid_t>& ranks, JobMemory& memory, ProgressWatch& watch,
     }
     int status = 0;
     pid_t ended = 0;
-    int found = 0; /* of the ranks that have ended since the last look */
+    int found = 0; /* status of the ranks that have ended since the last look */
     while ((ended = waitpid(-1, &status, WNOHANG)) > 0) {
       const auto rank = std::find(ranks.begin(), ranks.end(), ended);
       if (rank == ranks.end()) continue;
@@ -135,7 +135,7 @@ int wait_for(std::vector<pid_t>& ranks, JobMemory& memory, ProgressWatch& watch,
     }
     if (result == 0) result = found;
     has_children = ended == 0;
-    // What a failed job has left need not be waited for.
+    // Processes that a failed job has left are ended.
     if (left == 0 && result != 0 && end_signal == 0) end_signal = SIGTERM;
     if (end_signal != 0) children.signal(end_signal);
     if (number == SIGALRM)

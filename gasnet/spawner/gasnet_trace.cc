@@ -31,7 +31,7 @@ const char* const kUsage =
 struct Line {
   unsigned long rank = 0;
   double seconds = 0;
-  std::string place; /* of the source; empty if the program has not set it */
+  std::string place; /* place in the source; empty if the program has not set it */
   char category = 0;
   std::string text;
 };

@@ -13,7 +13,7 @@ namespace lintel::gasnet {
 struct Options {
   unsigned int processes = 0;
   unsigned int nodes = 0;     /* 0: the launcher decides */
-  unsigned int cpus = 0;      /* of a process; 0: the launcher decides */
+  unsigned int cpus = 0;      /* processors of a process; 0: the launcher decides */
   unsigned int limit_s = 0;   /* -limit; 0: none */
   unsigned int verbosity = 0; /* -v, repeated */
   bool only_print = false;

@@ -65,7 +65,8 @@ void write_unused(const std::vector<unsigned int>& pids, size_t count, int to) {
   PtlFini();
 }
 
-/** Nothing reserves them, so their order is random: another job should not find the same ones. */
+/** Adds unused pids. They are not reserved, so their order is random: another job should not find
+ * the same ones. */
 void add_unused(std::vector<unsigned int> candidates, size_t count,
                 std::vector<unsigned int>& pids) {
   std::shuffle(candidates.begin(), candidates.end(), std::random_device());

@@ -24,7 +24,7 @@ class ProgressWatch {
   unsigned int limit_s() const { return limit_s_; }
   bool is_on() const { return records_ != nullptr; }
   /** To be called once a second.
-   * @param ranks  by rank; 0: the rank has ended.
+   * @param ranks  processes by rank; 0: the rank has ended.
    * @return whether each rank that has not ended has only waited for the last `limit_s` seconds. */
   bool has_expired(const std::vector<pid_t>& ranks);
 
@@ -37,8 +37,8 @@ class ProgressWatch {
 
   ProgressRecord* records_ = nullptr;
   unsigned int limit_s_ = 0;
-  unsigned int still_s_ = 0; /* for how long no rank has made progress */
-  std::vector<Seen> seen_;   /* by rank, at the last look */
+  unsigned int still_s_ = 0; /* time for which no rank has made progress */
+  std::vector<Seen> seen_;   /* state of each rank at the last look */
 };
 
 }  // namespace lintel::gasnet

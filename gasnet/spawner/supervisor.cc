@@ -56,7 +56,7 @@ int status_of(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/** By the outer process. @return the wait status of the inner process. */
+/** Called by the outer process. @return the wait status of the inner process. */
 int wait_for(pid_t inner, const AwaitedSignals& signals, pid_t parent) {
   for (;;) {
     const siginfo_t info = signals.wait();

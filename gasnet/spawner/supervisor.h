@@ -29,7 +29,7 @@ class AwaitedSignals {
    * is (nohup). */
   AwaitedSignals();
   siginfo_t wait() const;
-  /** For a child, before it starts a program. */
+  /** Called by a child before it starts a program. */
   void restore() const;
 
  private:

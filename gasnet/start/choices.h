@@ -9,8 +9,8 @@
 
 namespace lintel::gasnet {
 
-/** How hosts are distinguished (GASNET_HOST_DETECT). 0: by the launcher; 1: by gethostid(); 2: by
- * the name of the host. Another word ends the program. */
+/** @return how hosts are distinguished (GASNET_HOST_DETECT). 0: by the launcher; 1: by gethostid();
+ *         2: by the name of the host. Another word ends the program. */
 uint32_t host_detection();
 
 /** A key of the host of this process. It is equal for all processes of a host. */

@@ -60,9 +60,9 @@ bool is_client_name(const char* name) {
                      [](unsigned char c) { return std::isprint(c); });
 }
 
-/** For a call that fails before the process has joined a job. There are clients that go on without
- * a network then, and end with 0. So the message is printed whatever gex_System_SetVerboseErrors
- * says. */
+/** Refuses a call that fails before the process has joined a job. Some clients continue without a
+ * network then, and end with 0. So the message is printed regardless of
+ * gex_System_SetVerboseErrors. */
 int refuse(int code, const char* text) {
   std::fprintf(
       stderr,
@@ -83,7 +83,7 @@ void check_environment_size(uint64_t bytes) {
                              kControlBytes - kEnvironmentOffset);
 }
 
-/** By rank 0, where all processes of the job share memory. */
+/** Called by rank 0, where all processes of the job share memory. */
 void show_environment(const std::string& text) {
   check_environment_size(text.size());
   std::memcpy(neighbourhood().environment_text(), text.data(), text.size());
@@ -91,7 +91,8 @@ void show_environment(const std::string& text) {
                                                     std::memory_order_relaxed);
 }
 
-/** By the first process of each neighbourhood: gets the environment of rank 0 from its memory. */
+/** Called by the first process of each neighbourhood: gets the environment of rank 0 from its
+ * memory. */
 void fetch_environment(uint64_t bytes) {
   ControlBlock& control = neighbourhood().control();
   check_environment_size(bytes);
@@ -196,8 +197,8 @@ int check_arguments(const gex_Client_t* client_p, const gex_EP_t* ep_p, const ge
   return GASNET_OK;
 }
 
-/** What this process says about itself. To find out about the machine takes a while: the processes
- * that a launcher has started on one host read what rank 0 says about it. */
+/** @return the record of this process. Data about the machine take time to find: the processes that
+ * a launcher has started on one host read them from the record of rank 0. */
 StartRecord own_record(uint32_t detection, int descriptor, size_t environment_bytes,
                        bool segment_is_everything) {
   const bool describes_host = !neighbourhood().is_whole_job() || job().rank() == 0;
@@ -246,7 +247,7 @@ void find_neighbours(const Exchange& start) {
   find_segment_limits(start, shared_memory);
 }
 
-/** What variables of the environment, which is that of rank 0 now, ask for. */
+/** Applies variables of the environment, which is that of rank 0 now. */
 void follow_environment(const int* argc, char*** argv) {
   read_freeze_on_error();
   gasnett_backtrace_init(argc && argv && *argc > 0 ? (*argv)[0] : gasnett_exe_name());
@@ -261,11 +262,10 @@ void follow_environment(const int* argc, char*** argv) {
 
 /** Returns when the parts of all processes have started. */
 void start_all_parts(gasneti_client& client, Exchange& end, bool segment_is_everything) {
-  constexpr auto kIndex = gex_EP_Index_t{0};
   gex_EP_t endpoint = GEX_EP_INVALID;
   gex_EP_Create(&endpoint, &client, GEX_EP_CAPABILITY_ALL, 0);
   network().allocate(PortalIndex::kSegment, 0, PTL_EQ_NONE);
-  client.team = new_primordial_team(&client, client.endpoints[kIndex], 0);
+  client.team = new_primordial_team(&client, endpoint, 0);
   set_the_client(&client);
   const char can = start_parts();
   if (segment_is_everything) open_everything();
@@ -281,7 +281,7 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
          char*** argv, gex_Flags_t flags, bool segment_is_everything) {
   if (const int code = check_arguments(client_p, ep_p, tm_p, clientName, flags); code != GASNET_OK)
     return code;
-  set_environment_reports(false);  // until the rank of this process is known
+  set_environment_reports(false);  // off until the rank of this process is known
   this_thread();                   // takes the place of this thread
   catch_signals();
   network().open();
@@ -316,7 +316,7 @@ int init(gex_Client_t* client_p, gex_EP_t* ep_p, gex_TM_t* tm_p, const char* cli
   report_other_variables();
 
   *client_p = client;
-  *ep_p = client->endpoints[0];
+  *ep_p = client->endpoint(0);
   *tm_p = client->team;
   return GASNET_OK;
 }

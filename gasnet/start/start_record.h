@@ -18,14 +18,14 @@ constexpr uint32_t kWireVersion = 1;
 struct StartRecord {
   uint32_t version;
   uint32_t host_detection;
-  uint64_t memory_bytes;      /* of the host; 0: what rank 0 says */
+  uint64_t memory_bytes;      /* memory of the host; 0: the value of rank 0 */
   uint64_t environment_bytes; /* serialised */
   int32_t process_id;
-  int32_t descriptor; /* of the control block */
+  int32_t descriptor; /* descriptor of the control block */
   uint32_t neighbourhood_limit;
   uint16_t is_everything; /* the segment is all memory */
-  uint16_t processors;    /* of the host; 0: unknown */
-  uint64_t host_key;      /* of the host */
+  uint16_t processors;    /* processors of the host; 0: unknown */
+  uint64_t host_key;      /* key of the host */
 };
 static_assert(sizeof(StartRecord) == 48);
 

@@ -5,7 +5,6 @@
 #include "team/team.h"
 
 #include <algorithm>
-#include <mutex>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "job/job.h"
 #include "job/neighbourhood.h"
 #include "job/thread.h"
+#include "tools/lock.h"
 
 void gasneti_team::cover(gex_Rank_t first, gex_Rank_t last) {
   view.mapped_first = first;
@@ -58,11 +58,11 @@ namespace lintel::gasnet {
 namespace {
 
 struct Teams {
-  std::mutex mutex;
-  std::vector<gex_TM_t> all; /* except the primordial one */
-  std::set<uint32_t> numbers;
-  uint32_t next_number = 1;
-  uint32_t highest_deleted = 0;
+  ProcessMutex mutex;
+  std::vector<gex_TM_t> all LINTEL_GASNET_GUARDED_BY(mutex); /* except the primordial one */
+  std::set<uint32_t> numbers LINTEL_GASNET_GUARDED_BY(mutex);
+  uint32_t next_number LINTEL_GASNET_GUARDED_BY(mutex) = 1;
+  uint32_t highest_deleted LINTEL_GASNET_GUARDED_BY(mutex) = 0;
 };
 Teams& teams() {
   static Teams& instance = *new Teams;
@@ -87,7 +87,7 @@ gex_TM_t new_team(gex_TM_t primordial, std::vector<gex_Rank_t> members, uint32_t
   team->view.rank = team->rank_of(job().rank());
   team->map_as(*primordial);
   Teams& t = teams();
-  const std::lock_guard lock(t.mutex);
+  const LockGuard lock(t.mutex);
   t.all.push_back(team);
   return team;
 }
@@ -95,7 +95,8 @@ gex_TM_t new_team(gex_TM_t primordial, std::vector<gex_Rank_t> members, uint32_t
 void delete_team(gex_TM_t tm) {
   Teams& t = teams();
   {
-    const std::lock_guard lock(t.mutex);
+    const LockGuard lock(t.mutex);
+    gasneti_assert(t.numbers.count(tm->number) == 1 && tm->number < t.next_number);
     std::erase(t.all, tm);
     t.numbers.erase(tm->number);
     t.highest_deleted = std::max(t.highest_deleted, tm->number);
@@ -104,30 +105,31 @@ void delete_team(gex_TM_t tm) {
 }
 
 uint32_t next_team_number() {
-  const std::lock_guard lock(teams().mutex);
+  const LockGuard lock(teams().mutex);
   return teams().next_number;
 }
 
 bool claim_team_number(uint32_t number) {
   Teams& t = teams();
-  const std::lock_guard lock(t.mutex);
+  const LockGuard lock(t.mutex);
   t.next_number = std::max(t.next_number, number + 1);
   return number > t.highest_deleted && t.numbers.insert(number).second;
 }
 
 void give_up_team_number(uint32_t number) {
-  const std::lock_guard lock(teams().mutex);
+  const LockGuard lock(teams().mutex);
+  gasneti_assert(teams().numbers.count(number) == 1);
   teams().numbers.erase(number);
 }
 
 void map_all_teams(gex_TM_t primordial) {
-  const std::lock_guard lock(teams().mutex);
+  const LockGuard lock(teams().mutex);
   for (const gex_TM_t team : teams().all) team->map_as(*primordial);
 }
 
 gex_EP_t local_endpoint_of(gex_TM_t tm) {
   if (!GASNETI_IS_PAIR(tm)) return tm->endpoint;
-  return the_client()->endpoints[reinterpret_cast<uintptr_t>(tm) >> 17];
+  return the_client()->endpoint(reinterpret_cast<uintptr_t>(tm) >> 17);
 }
 
 gex_TM_t new_primordial_team(gex_Client_t client, gex_EP_t endpoint, gex_Flags_t flags) {

@@ -45,7 +45,8 @@ Settings& settings() {
 int run_program(int fd, const char* const argv[]) {
   // Lets the child attach if only ancestors may do so (Yama).
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-  // Not fork(), which takes the locks of the heap and of streams: this thread may hold them.
+  // fork() is not used, because it takes the locks of the heap and of streams: this thread may hold
+  // them.
   const auto child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
   if (child < 0) return 1;
   if (child == 0) {
@@ -147,7 +148,7 @@ void gasnett_backtrace_init(const char* /*argv0*/) {
 }
 
 int gasnett_print_backtrace(int fd) {
-  // Only for the first of several threads or nested faults.
+  // Only the first of several threads or nested faults prints a backtrace.
   static int running = 0;
   if (__atomic_exchange_n(&running, 1, __ATOMIC_ACQ_REL)) return 1;
   if (settings().order.empty()) settings().order = known();

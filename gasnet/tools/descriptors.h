@@ -29,7 +29,7 @@ inline int above_standard(int descriptor) {
   return moved;
 }
 
-/** As fopen.
+/** Opens a file as fopen does.
  * @param mode  "r" or "w". */
 inline std::FILE* open_file(const char* path, const char* mode) {
   const int flags = *mode == 'r' ? O_RDONLY : O_WRONLY | O_CREAT | O_TRUNC;
@@ -42,7 +42,7 @@ inline std::FILE* open_file(const char* path, const char* mode) {
   return descriptor < 0 ? nullptr : fdopen(descriptor, mode);
 }
 
-/** For a program, as the first thing that it does. Its children inherit the descriptors. */
+/** Called by a program before anything else. Its children inherit the descriptors. */
 inline void open_standard_descriptors() {
   for (int descriptor = 0; descriptor <= STDERR_FILENO;) {
     if (fcntl(descriptor, F_GETFD) >= 0)

@@ -6,16 +6,17 @@
 
 #include <strings.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 
 #include "tools/headers.h"
+#include "tools/lock.h"
 #include "tools/variables.h"
 
 extern "C" char** environ;
@@ -25,14 +26,14 @@ namespace {
 
 // Values that were returned once are never freed: callers keep the pointers.
 struct Environment {
-  std::mutex mutex;
+  ProcessMutex mutex;
   // An empty pointer: gasnett_unsetenv has unset the variable.
-  std::map<std::string, std::unique_ptr<std::string>> changed;
-  std::map<std::string, std::string> of_job;
-  bool has_job = false;
-  bool reports = true;
-  std::set<std::string> reported;
-  std::set<std::unique_ptr<std::string>> replaced;
+  std::map<std::string, std::unique_ptr<std::string>> changed LINTEL_GASNET_GUARDED_BY(mutex);
+  std::map<std::string, std::string> of_job LINTEL_GASNET_GUARDED_BY(mutex);
+  bool has_job LINTEL_GASNET_GUARDED_BY(mutex) = false;
+  std::atomic<bool> reports{true};
+  std::set<std::string> reported LINTEL_GASNET_GUARDED_BY(mutex);
+  std::set<std::unique_ptr<std::string>> replaced LINTEL_GASNET_GUARDED_BY(mutex);
 };
 
 Environment& environment() {
@@ -43,7 +44,7 @@ Environment& environment() {
 
 char* look_up(const char* key) {
   Environment& e = environment();
-  const std::lock_guard lock(e.mutex);
+  const LockGuard lock(e.mutex);
   if (const auto found = e.changed.find(key); found != e.changed.end())
     return found->second ? found->second->data() : nullptr;
   if (!e.has_job) return std::getenv(key);
@@ -53,14 +54,14 @@ char* look_up(const char* key) {
 
 void change(const char* key, std::unique_ptr<std::string> value) {
   Environment& e = environment();
-  const std::lock_guard lock(e.mutex);
+  const LockGuard lock(e.mutex);
   auto& place = e.changed[key];
   if (place) e.replaced.insert(std::move(place));
   place = std::move(value);
 }
 
 bool verbose() {
-  if (!environment().reports) return false;
+  if (!environment().reports.load(std::memory_order_relaxed)) return false;
   const char* value = look_up("GASNET_VERBOSEENV");
   return value && *value && *value != '0' && *value != 'n' && *value != 'N';
 }
@@ -70,7 +71,7 @@ void report(const char* key, const char* value, bool is_default) {
   const char* origin = "(default)";
   {
     Environment& e = environment();
-    const std::lock_guard lock(e.mutex);
+    const LockGuard lock(e.mutex);
     if (!e.reported.insert(key).second) return;
     if (!is_default)
       origin = e.changed.count(key) != 0 ? "(program)" : e.has_job ? "(rank 0)" : "(environment)";
@@ -102,7 +103,7 @@ std::string serialise_environment() {
 
 void set_job_environment(const char* text, size_t bytes) {
   Environment& e = environment();
-  const std::lock_guard lock(e.mutex);
+  const LockGuard lock(e.mutex);
   e.of_job.clear();
   for (const char* entry = text; entry < text + bytes; entry += std::strlen(entry) + 1)
     if (const char* equals = std::strchr(entry, '='))
@@ -110,7 +111,9 @@ void set_job_environment(const char* text, size_t bytes) {
   e.has_job = true;
 }
 
-void set_environment_reports(bool enabled) { environment().reports = enabled; }
+void set_environment_reports(bool enabled) {
+  environment().reports.store(enabled, std::memory_order_relaxed);
+}
 
 void report_other_variables() {
   if (!verbose()) return;
@@ -120,7 +123,9 @@ void report_other_variables() {
     const char* const value = look_up(variable.name);
     report(variable.name, value ? value : variable.default_value, !value);
   }
-  for (const auto& [name, value] : environment().of_job)
+  Environment& e = environment();
+  const LockGuard lock(e.mutex);
+  for (const auto& [name, value] : e.of_job)
     if (name.rfind("GASNET_", 0) == 0 && known.count(name) == 0)
       std::fprintf(stderr, "ENV parameter: %s = %s   (rank 0; this library does not read it)\n",
                    name.c_str(), value.c_str());

@@ -19,7 +19,7 @@ namespace {
 const char* g_process_label = "";
 
 [[noreturn]] void end_with_message(const char* place, const char* format, va_list arguments) {
-  // With a place of 512 bytes it fits write_message().
+  // The text, with a place of 512 bytes, fits write_message().
   char text[1400];
   std::vsnprintf(text, sizeof text, format, arguments);
   std::fflush(stdout);

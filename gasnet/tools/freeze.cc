@@ -16,7 +16,7 @@ bool g_freezes_on_error = false;
 
 void read_freeze_on_error() {
   g_freezes_on_error = gasnett_getenv_yesno_withdefault("GASNET_FREEZE_ON_ERROR", 0) != 0;
-  gasnett_gethostname();  // so that it is known when the process freezes
+  gasnett_gethostname();  // makes the name known before the process freezes
 }
 
 void freeze_on_error() {

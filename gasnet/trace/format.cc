@@ -55,7 +55,7 @@ size_t write_set(char* buffer, std::span<const BitName> names, const char* prefi
   return text.size() + 1;
 }
 
-constexpr size_t kItemBytes = 64; /* of a list, as text */
+constexpr size_t kItemBytes = 64; /* maximum length of an item of a list, as text */
 
 }  // namespace
 

@@ -9,7 +9,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
-#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +18,7 @@
 #include "job/thread.h"
 #include "tools/categories.h"
 #include "tools/descriptors.h"
+#include "tools/lock.h"
 
 unsigned int gasneti_trace_categories = 0;
 unsigned int gasneti_stats_categories = 0;
@@ -50,54 +51,48 @@ class Log {
     const char* name = gasnett_getenv_withdefault(file_key, nullptr);
     const char* letters = gasnett_getenv_withdefault(mask_key, kAllLetters);
     const char* nodes = gasnett_getenv_withdefault(nodes_key, "*");
+    const bool is_wanted = name && *name && lists_rank(nodes, job().rank());
+    FILE* const file = is_wanted ? file_named(name) : nullptr;
+    if (is_wanted && !file)
+      gasnett_fatalerror_nopos("%s=%s: the file cannot be written", file_key, name);
+    const LockGuard lock(mutex_);
     start_ = gasnett_ticks_now();
-    if (!name || !*name || !lists_rank(nodes, job().rank())) return;
-    std::string path = name;
-    if (path == "stdout") {
-      file_ = stdout;
-    } else if (path == "stderr" || path == "-") {
-      file_ = stderr;
-    } else {
-      if (const size_t place = path.find('%'); place != std::string::npos)
-        path.replace(place, 1, std::to_string(job().rank()));
-      file_ = open_file(path.c_str(), "w");
-      if (!file_) gasnett_fatalerror_nopos("%s=%s: the file cannot be written", file_key, name);
-    }
-    set_mask(letters);
+    file_ = file;
+    if (file) choose(letters);
   }
 
   void set_mask(const char* letters) {
-    const std::lock_guard lock(mutex_);
-    mask_.clear();
-    const bool complement = *letters == '^';
-    for (const char* letter = kAllLetters; *letter; ++letter)
-      if ((std::strchr(letters, *letter) != nullptr) != complement) mask_ += *letter;
-    if (mask_.find('U') == std::string::npos) mask_ += 'U';  // it cannot be suppressed
-    unsigned int bits = 0;
-    for (const char letter : mask_) bits |= GASNETI_CATEGORY_BIT(letter);
-    set_categories(file_ ? bits : 0);
+    const LockGuard lock(mutex_);
+    choose(letters);
   }
-  const char* mask() const { return file_ ? mask_.c_str() : ""; }
+  /** Valid for ever. */
+  const char* mask() {
+    const LockGuard lock(mutex_);
+    return file_ ? mask_->c_str() : "";
+  }
 
   void print(char category, const char* format, va_list arguments) {
     char text[4096];
     std::vsnprintf(text, sizeof text, format, arguments);
-    const double seconds =
-        static_cast<double>(gasnett_ticks_to_ns(gasnett_ticks_now() - start_)) / 1e9;
+    const gasnett_tick_t now = gasnett_ticks_now();
     const SourceLine& line = source_line();
     char place[256] = "";
     if (*line.file) std::snprintf(place, sizeof place, "[%s:%u] ", line.file, line.line);
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (!file_) return;
+    const double seconds = static_cast<double>(gasnett_ticks_to_ns(now - start_)) / 1e9;
     std::fprintf(file_, "%u %.9fs> %s(%c) %s", job().rank(), seconds, place, category, text);
     if (const size_t length = std::strlen(text); length == 0 || text[length - 1] != '\n')
       std::fputc('\n', file_);
     if (flushes_) std::fflush(file_);
   }
 
-  void set_flushes(bool flushes) { flushes_ = flushes; }
+  void set_flushes(bool flushes) {
+    const LockGuard lock(mutex_);
+    flushes_ = flushes;
+  }
   void close() {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     set_categories(0);
     if (file_) std::fflush(file_);
     if (file_ && file_ != stdout && file_ != stderr) std::fclose(file_);
@@ -105,6 +100,24 @@ class Log {
   }
 
  private:
+  static FILE* file_named(std::string path) {
+    if (path == "stdout") return stdout;
+    if (path == "stderr" || path == "-") return stderr;
+    if (const size_t place = path.find('%'); place != std::string::npos)
+      path.replace(place, 1, std::to_string(job().rank()));
+    return open_file(path.c_str(), "w");
+  }
+  void choose(const char* letters) LINTEL_GASNET_REQUIRES(mutex_) {
+    std::string mask;
+    const bool complement = *letters == '^';
+    for (const char* letter = kAllLetters; *letter; ++letter)
+      if ((std::strchr(letters, *letter) != nullptr) != complement) mask += *letter;
+    if (mask.find('U') == std::string::npos) mask += 'U';  // it cannot be suppressed
+    unsigned int bits = 0;
+    for (const char letter : mask) bits |= GASNETI_CATEGORY_BIT(letter);
+    mask_ = &*masks_.insert(std::move(mask)).first;
+    set_categories(file_ ? bits : 0);
+  }
   /** Other threads read the categories at the same time. */
   void set_categories(unsigned int bits) {
     __atomic_store_n(&categories_, bits, __ATOMIC_RELAXED);
@@ -114,11 +127,13 @@ class Log {
   }
 
   unsigned int& categories_;
-  std::mutex mutex_;
-  FILE* file_ = nullptr;
-  std::string mask_;
-  bool flushes_ = false;
-  gasnett_tick_t start_ = 0;
+  ProcessMutex mutex_;
+  FILE* file_ LINTEL_GASNET_GUARDED_BY(mutex_) = nullptr;
+  /* All that were chosen, since callers keep the pointers. */
+  std::set<std::string> masks_ LINTEL_GASNET_GUARDED_BY(mutex_);
+  const std::string* mask_ LINTEL_GASNET_GUARDED_BY(mutex_) = nullptr;
+  bool flushes_ LINTEL_GASNET_GUARDED_BY(mutex_) = false;
+  gasnett_tick_t start_ LINTEL_GASNET_GUARDED_BY(mutex_) = 0;
 };
 
 Log& trace() {

@@ -33,42 +33,44 @@ constexpr unsigned int kPutArguments = 3;
 /** A message that has not been answered yet. */
 struct OpenMessage {
   gasneti_event* event = nullptr; /* NULL if this place is free */
-  std::vector<Run> near;          /* where the data of a get belong */
+  std::vector<Run> near;          /* destination of the data of a get */
 };
 
 /** Open messages by number. There are at most as many as credits. Places are used again. */
 class OpenMessages {
  public:
   uint32_t open(gasneti_event& event, const Run* near, size_t count) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (free_.empty()) {
       free_.push_back(static_cast<uint32_t>(messages_.size()));
       messages_.emplace_back();
     }
     const uint32_t number = free_.back();
     free_.pop_back();
+    gasneti_assert(!messages_[number].event);
     messages_[number].event = &event;
     messages_[number].near.assign(near, near + count);
     return number;
   }
   /** The address of the message is constant until close(). */
   OpenMessage& of(gex_AM_Arg_t number, gex_Rank_t source) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto index = static_cast<uint32_t>(number);
     if (index >= messages_.size() || !messages_[index].event)
       gasnett_fatalerror_nopos("rank %u answers a message that was not sent", source);
     return messages_[index];
   }
   void close(gex_AM_Arg_t number) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
+    gasneti_assert(messages_[static_cast<uint32_t>(number)].event);
     messages_[static_cast<uint32_t>(number)].event = nullptr;
     free_.push_back(static_cast<uint32_t>(number));
   }
 
  private:
   Mutex mutex_;
-  std::deque<OpenMessage> messages_;
-  std::vector<uint32_t> free_;
+  std::deque<OpenMessage> messages_ LINTEL_GASNET_GUARDED_BY(mutex_);
+  std::vector<uint32_t> free_ LINTEL_GASNET_GUARDED_BY(mutex_);
 };
 
 OpenMessages& open_messages() {
@@ -176,7 +178,7 @@ void on_completion(gex_Token_t token, void* payload, size_t bytes, gex_AM_Arg_t 
   thread.in_request = true;
 }
 
-/** How many pieces of a row fit, each with its bytes, and one more run. */
+/** @return how many pieces of a row fit, each with its bytes, and one more run. */
 size_t room_for(const Run& run, size_t used, size_t largest, size_t run_count) {
   if (run_count == kLargestRunList || used + sizeof(PackedRun) > largest) return 0;
   return (largest - used - sizeof(PackedRun)) / run.bytes;
@@ -294,7 +296,7 @@ void send_peer_completion(gex_Rank_t target, gex_AM_Index_t handler, const void*
 }
 
 void start_vis() {
-  gasneti_endpoint& endpoint = *the_client()->endpoints[0];
+  gasneti_endpoint& endpoint = *the_client()->endpoint(0);
   const auto set = [&endpoint](gex_AM_Index_t handler, auto* function, const char* name) {
     endpoint.set_internal_handler(handler, reinterpret_cast<gex_AM_Fn_t>(function), name);
   };

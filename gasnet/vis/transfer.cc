@@ -47,7 +47,7 @@ const Settings& settings() {
   return instance;
 }
 
-/** What gex_VIS_SetPeerCompletionHandler has set in this thread. */
+/** Handler that gex_VIS_SetPeerCompletionHandler has set in this thread. */
 struct PeerCompletion {
   gex_AM_Index_t handler = 0; /* 0: none */
   const void* source = nullptr;

@@ -63,7 +63,17 @@ class TwoHosts:
         self.mtu = mtu
 
     def __enter__(self):
-        self.__exit__()
+        if os.geteuid() != 0:
+            raise commands.CommandError("network namespaces need root")
+        self.__exit__()  # what an interrupted run has left
+        try:
+            self._connect()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _connect(self):
         for name in self.NAMES:
             commands.run(["ip", "netns", "add", name])
         (first, second), (one, other) = self.NAMES, self.DEVICES
@@ -72,7 +82,6 @@ class TwoHosts:
         for name, device, address in zip(self.NAMES, self.DEVICES, self.ADDRESSES):
             commands.run(["ip", "-n", name, "addr", "add", f"{address}/24", "dev", device])
             commands.run(["ip", "-n", name, "link", "set", device, "up"])
-        return self
 
     def __exit__(self, *_):
         for name in self.NAMES:
@@ -211,7 +220,7 @@ class Lintel:
 class LintelBetweenHosts(Lintel):
     """ptl_perf at each of two hosts, over UDP."""
 
-    LISTENER_PORT = 32123
+    LISTENER_PORT = 32123  # of ptl_perf --listen, unless --port names another
 
     def __init__(self, program, cpus, hosts, environment):
         super().__init__(program, cpus, {"PTL_TRANSPORT": "udp", **(environment or {})})

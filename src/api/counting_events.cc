@@ -88,7 +88,8 @@ class CounterWait {
   int code_ = PTL_OK;
 };
 
-// Without a progress thread a program that looks rarely polls each time.
+// Polls for calls of PtlCTGet. Without a progress thread a program that calls rarely polls each
+// time.
 [[gnu::cold, gnu::noinline]] void poll_for_gets(PhysicalInterface& physical) noexcept {
   PassingPolls& polls = physical.passing_polls();
   unsigned next = gets_per_poll;
@@ -101,7 +102,7 @@ class CounterWait {
   polls.poll();
 }
 
-// For each call that returns at once and may be repeated in a loop.
+// Counts a call that returns at once and may be repeated in a loop. Some of them poll.
 void note_get(PhysicalInterface& physical) noexcept {
   if (--get_polls.until_poll == 0) [[unlikely]]
     poll_for_gets(physical);
@@ -111,7 +112,7 @@ void await_announced_counts(const CountingEvent& counter) noexcept {
   while (counter.announced_counts.load(std::memory_order_acquire) != 0) sched_yield();
 }
 
-// For PtlCTWait: the handle names no counter, or there is no room for the count.
+// Refuses a call of PtlCTWait whose handle names no counter, or whose `event` is NULL.
 [[gnu::cold, gnu::noinline]] int refuse_count(ptl_handle_ct_t handle,
                                               const CountingEvent* counter) noexcept {
   return counter == nullptr ? refuse_wait(ct_wait, "ct_handle", handle, HandleType::counter)

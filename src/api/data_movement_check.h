@@ -1,5 +1,5 @@
-// The checks of data movement calls (spec 3.15, 3.16). Inline: each call knows its kind, so the
-// compiler removes most of them. Message path.
+// The checks of data movement calls (spec 3.15, 3.16). Inline: the kind of each call is constant,
+// so the compiler removes most of them. Message path.
 #pragma once
 
 #include <cstring>
@@ -74,7 +74,7 @@ namespace movement_detail {
                                                            ptl_size_t length, ptl_ack_req_t ack_req,
                                                            ptl_process_t target,
                                                            ptl_pt_index_t pt_index) noexcept;
-// For an atomic operation that atomic_is_valid() refuses.
+// Refuses an atomic operation for which atomic_is_valid() is false.
 [[nodiscard, gnu::cold, gnu::noinline]] int refuse_atomic(const Call& call, MessageKind kind,
                                                           ptl_size_t largest, ptl_size_t length,
                                                           ptl_op_t operation,

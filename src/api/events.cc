@@ -54,7 +54,7 @@ class QueueWait {
   QueueWait(const ptl_handle_eq_t* handles, unsigned size, ptl_event_t* event) noexcept
       : handles_(handles), size_(size), event_(event), thread_(handles, size) {}
 
-  // True when the wait is over; code() and which() tell how.
+  // Takes an event if there is one. True: the wait is over, with the result in code() and which().
   bool look() noexcept {
     LongCall::note_look();
     thread_.note_look();

@@ -30,7 +30,7 @@ constexpr Call get_phys_id{"PtlGetPhysId", "spec 3.9.3", true};
 constexpr Call start_bundle{"PtlStartBundle", "spec 3.17.1"};
 constexpr Call end_bundle{"PtlEndBundle", "spec 3.17.2"};
 
-// What a refused open_interface() is about.
+// Reports the refusal by open_interface(), with the argument concerned.
 int refuse_interface(int code, ptl_interface_t iface, ptl_pid_t pid) noexcept {
   switch (code) {
     case PTL_ARG_INVALID:

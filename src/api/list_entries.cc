@@ -70,7 +70,7 @@ int refuse_index(const Call& call, ptl_pt_index_t pt_index) noexcept {
                 "must be at most max_pt_index, see 3.6.1");
 }
 
-// For arguments that arguments_are_valid() refuses.
+// Refuses arguments for which arguments_are_valid() is false.
 [[gnu::cold, gnu::noinline]] int refuse_arguments(const Call& call,
                                                   const NetworkInterface& interface,
                                                   ptl_pt_index_t pt_index, unsigned options,
@@ -88,7 +88,7 @@ int refuse_index(const Call& call, ptl_pt_index_t pt_index) noexcept {
   return refuse_handle(call, "ct_handle", ct_handle, HandleType::counter);
 }
 
-// What a `code` of the core, which is not PTL_OK, is about.
+// Reports a `code` of the core, which is not PTL_OK, with the argument concerned.
 [[gnu::cold, gnu::noinline]] int refuse_entry(int code, const Call& call,
                                               const NetworkInterface& interface,
                                               ptl_pt_index_t pt_index) noexcept {
@@ -142,14 +142,14 @@ int search(const Call& call, NetworkInterface& interface, ptl_pt_index_t pt_inde
   return code == PTL_OK ? code : refuse_entry(code, call, interface, pt_index);
 }
 
-// nullptr if the handle is not one of an interface of this kind.
+// Returns nullptr if the handle is not one of an interface of this kind.
 [[gnu::always_inline]] inline NetworkInterface* find_interface_of_kind(ptl_handle_ni_t handle,
                                                                        bool matching) noexcept {
   NetworkInterface* interface = find_interface(handle);
   return interface != nullptr && interface->matching() == matching ? interface : nullptr;
 }
 
-// For a call whose handle find_interface_of_kind() did not find.
+// Refuses a call whose handle find_interface_of_kind() did not find.
 [[gnu::cold, gnu::noinline]] int refuse_interface(const Call& call, ptl_handle_ni_t handle,
                                                   bool matching) noexcept {
   if (find_interface(handle) == nullptr) return refuse_interface_handle(call, handle);

@@ -17,7 +17,7 @@ constexpr Call pt_free{"PtlPTFree", "spec 3.7.2"};
 constexpr Call pt_disable{"PtlPTDisable", "spec 3.7.3"};
 constexpr Call pt_enable{"PtlPTEnable", "spec 3.7.4"};
 
-// For a call that names an entry: what `code`, which is not PTL_OK, is about.
+// Reports `code`, which is not PTL_OK, of a call that names an entry.
 int refuse_entry(int code, const Call& call, ptl_pt_index_t pt_index) noexcept {
   switch (code) {
     case PTL_PT_IN_USE:

@@ -11,7 +11,8 @@ namespace lintel::api {
 
 namespace {
 
-// Whether a line tells of the refusal. Programmers who have bare codes learn once how to get it.
+// Whether to log a line about the refusal. Programmers who only have return codes get one hint how
+// to get it.
 bool says_refusal(int code, const Call& call) noexcept {
   // Before PtlInit the level has not been read.
   if (!library_was_used()) config_find_log_level();

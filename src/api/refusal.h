@@ -14,9 +14,9 @@ namespace lintel::api {
 
 struct Call {
   const char* name;
-  const char* rules;  // where they are written: "spec 3.15.2"
-  // What programs call to find something out, or what says by itself why it fails: its refusal is
-  // no reason to tell programmers of PTL_LOG_LEVEL.
+  const char* rules;  // section of the rules: "spec 3.15.2"
+  // Programs make this call to find something out, or it reports itself why it fails: its refusal
+  // causes no hint at PTL_LOG_LEVEL.
   bool is_question = false;
 };
 
@@ -57,10 +57,10 @@ struct Call {
                 "that many triggered operations wait, or there is no memory");
 }
 
-// Of calls about the map of ranks.
+// Rules of calls about the map of ranks.
 inline constexpr const char* logical_only = "must be of an interface with PTL_NI_LOGICAL";
 inline constexpr const char* map_needed = "PtlSetMap must have been called for the interface";
-// Of PtlCTInc and PtlTriggeredCTInc.
+// Rule of PtlCTInc and PtlTriggeredCTInc.
 inline constexpr const char* one_field = "must be 0 where increment.success is not";
 
 }  // namespace lintel::api

@@ -1,4 +1,4 @@
-// From the handles of the application to the objects of the core. Message path.
+// Resolves the handles of the application to objects of the core. Message path.
 //
 // Every function of the API returns PTL_NO_INIT before PtlInit, then resolves its handles
 // (PTL_ARG_INVALID); stale handles and handles of another type resolve to nullptr.
@@ -10,8 +10,8 @@
 
 namespace lintel::api {
 
-// For a call with a handle that did not resolve, or another bad argument. Without PtlInit no handle
-// resolves, so calls check for PtlInit only then.
+// Returns the code of a call with a handle that did not resolve, or another bad argument. Without
+// PtlInit no handle resolves, so calls check for PtlInit only then.
 [[nodiscard]] inline int code_of_bad_handle() noexcept {
   return library_is_initialized() ? PTL_ARG_INVALID : PTL_NO_INIT;
 }

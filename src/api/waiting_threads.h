@@ -13,8 +13,8 @@
 
 namespace lintel::api {
 
-// For a call that waits, where `handle` names nothing, or nothing any more. After PtlAbort other
-// threads may free what this one waits for: that is not a bad argument (spec 3.5.3).
+// Refuses a waiting call whose `handle` names no object, or no longer. After PtlAbort other threads
+// may free the object that this one waits for: that is not a bad argument (spec 3.5.3).
 [[nodiscard, gnu::cold, gnu::noinline]] inline int refuse_wait(const Call& call,
                                                                const char* argument,
                                                                ptl_handle_any_t handle,

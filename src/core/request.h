@@ -19,8 +19,8 @@ struct DescriptorReference {
   MemoryDescriptor* descriptor;
   uint32_t generation;
 
-  // nullptr when it was released. Defined in memory_descriptor.h.
-  [[nodiscard]] MemoryDescriptor* get() const noexcept;
+  // Returns nullptr if the descriptor was released. Defined in memory_descriptor.h.
+  [[nodiscard]] MemoryDescriptor* resolve() const noexcept;
 };
 
 inline constexpr size_t largest_operand_bytes = 32;  // long double complex
@@ -28,13 +28,13 @@ inline constexpr size_t largest_operand_bytes = 32;  // long double complex
 struct Request {
   // Complete but for the cookie and the flags that say how the payload travels.
   MessageHeader header;
-  DescriptorReference put;  // where data are sent from; null for a get
-  DescriptorReference get;  // where data are received; null for put and atomic
+  DescriptorReference put;  // source of the data; null for a get
+  DescriptorReference get;  // destination of received data; null for put and atomic
   uint64_t put_offset;      // bytes
   uint64_t get_offset;      // bytes
   void* user_ptr;
   ptl_process_t target;
-  uint32_t operand_bytes;  // of swaps that have an operand; otherwise 0
+  uint32_t operand_bytes;  // size of the operand of a swap; 0 if there is none
   std::byte operand[largest_operand_bytes];
 
   Request() noexcept {}  // the caller fills in every field but the operand

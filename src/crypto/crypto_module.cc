@@ -39,7 +39,7 @@ bool hmac_sha256(const void* key, size_t key_bytes, const void* data, size_t dat
 
 bool stretch(const void* key, size_t key_bytes, uint8_t* out) {
   constexpr unsigned char salt[] = "lintel job key";
-  constexpr uint64_t cost = 1 << 14;  // with 8 blocks: 16 MiB
+  constexpr uint64_t cost = 1 << 14;  // takes 16 MiB with 8 blocks
   constexpr uint64_t blocks = 8;
   constexpr uint64_t most_bytes = 64 << 20;
   return EVP_PBE_scrypt(static_cast<const char*>(key), key_bytes, salt, sizeof salt - 1, cost,

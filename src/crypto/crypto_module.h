@@ -1,5 +1,5 @@
-// What the module crypto offers: it keeps libcrypto out of libportals itself. All functions report
-// failure by false or a null pointer.
+// Interface of the module crypto: only the module needs libcrypto, not libportals. All functions
+// report failure by false or a null pointer.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct CryptoModule {
   static constexpr size_t cipher_nonce_bytes = 12;
   static constexpr size_t tag_bytes = 16;
 
-  const char* description;  // of the library behind it, for people
+  const char* description;  // description of the library used
 
   // --- connection path, any thread
   // HMAC-SHA-256: hash_bytes to `out`.

@@ -77,7 +77,7 @@ DeviceLimits limits_of_device(const std::string& device) {
   return {};
 }
 
-// What is not known to copy, software or hardware, gets nothing that does not stay.
+// A device that is not known to copy gets no memory that does not stay.
 FrameMemory frame_memory_of(const std::string& device) {
   if (is_driver(device, "net_memif"))
     return device_argument(device, "zero-copy") == "yes" ? FrameMemory::of_dpdk

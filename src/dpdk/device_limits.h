@@ -1,5 +1,6 @@
-// What virtual devices do not say of themselves: how long a frame fits their buffers, how many wait
-// there, where frames may lie. It follows from their arguments. Set-up path; knows no DPDK.
+// Limits that virtual devices do not report: the length of frames in their buffers, the number of
+// frames there, the memory in which frames may lie. They follow from the arguments of the devices.
+// Set-up path; does not depend on DPDK.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +9,19 @@
 namespace lintel {
 
 struct DeviceLimits {
-  bool known = false;        // otherwise the device says it itself
-  uint32_t frame_bytes = 0;  // of the longest Ethernet frame, without its checksum
+  bool known = false;        // false: the device itself reports its limits
+  uint32_t frame_bytes = 0;  // length of the longest Ethernet frame, without its checksum
   uint32_t ring_frames = 0;
-  uint32_t slot_bytes = 0;  // that a buffer must hold, whatever is really sent
+  uint32_t slot_bytes = 0;  // minimum size of a buffer, for frames of any length
 };
 
 // `device` is the device with its arguments, as in PTL_DPDK_PORTS.
 [[nodiscard]] DeviceLimits limits_of_device(const std::string& device);
 
-// Where a frame may lie that a device is to send.
+// Memory in which a frame may lie that a device sends.
 enum class FrameMemory : uint8_t {
-  of_dpdk,     // in DPDK's own buffers: the other side maps nothing else
-  registered,  // also in memory that was registered with it, and that stays
+  of_dpdk,     // buffers of DPDK: the other side maps nothing else
+  registered,  // also memory that was registered with the device, and that stays
   anywhere,    // the driver copies the frame, out of one buffer or several, before it returns
 };
 [[nodiscard]] FrameMemory frame_memory_of(const std::string& device);

@@ -88,7 +88,8 @@ bool Discovery::adopt(ProcessId peer, const MacAddress& mac, uint64_t now_ns,
   if (entry == nullptr) return false;
   if (entry->answered && entry->mac == mac && !entry->contested) return true;
   if (entry->answered) {
-    // Known at another address. It may have moved: asks, and rejects it until that is answered.
+    // The process has another address here. It may have moved: a question is sent, and the new
+    // address is rejected until there is an answer.
     ask(*entry, peer, now_ns, message);
     return false;
   }
@@ -170,7 +171,7 @@ void Discovery::handle_answer(const MacAddress& from, const DiscoveryBody& body,
   const auto found = entries_.find(key_of({body.nid, body.pid}));
   if (found == entries_.end()) return;
   Entry& entry = found->second;
-  if (entry.number != body.number || entry.number == 0) return;  // to no question of ours
+  if (entry.number != body.number || entry.number == 0) return;  // it answers no open question
   if (!entry.asking) {
     // Another process has answered already.
     if (entry.mac != from) entry.contested = true;

@@ -18,7 +18,7 @@ inline constexpr uint8_t discovery_version = 1;
 
 enum class DiscoveryType : uint8_t {
   who_has = 1,  // broadcast: the process with this nid and pid answers
-  is_here,      // to the process that asked
+  is_here,      // answer to the process that asked
   claim,        // broadcast: the sender takes this nid and pid; a process that has them answers
 };
 
@@ -27,13 +27,13 @@ struct DiscoveryBody {
   uint8_t version;
   DiscoveryType type;
   uint16_t reserved;  // zero
-  uint32_t nid, pid;  // that is asked for, or that answers
-  uint64_t number;    // of the question; repeated in the answer
+  uint32_t nid, pid;  // the process that is searched, or that answers
+  uint64_t number;    // number of the question; repeated in the answer
 };
 static_assert(sizeof(DiscoveryBody) == 24 && offsetof(DiscoveryBody, nid) == 8 &&
               offsetof(DiscoveryBody, number) == 16);
 
-// What is to be sent, if anything.
+// A message that is to be sent, if `wanted`.
 struct DiscoveryMessage {
   bool wanted = false;
   MacAddress to{};
@@ -42,7 +42,7 @@ struct DiscoveryMessage {
 
 class Discovery {
  public:
-  // How long an answer is used; open connections do not ask again.
+  // Time for which an answer is used; open connections send no further question.
   static constexpr uint64_t fresh_ns = 1'000'000'000;
   static constexpr uint64_t question_gap_ns = 1'000'000;
   static constexpr size_t most_known = 1u << 18;
@@ -51,18 +51,18 @@ class Discovery {
   Discovery(ProcessId own, const MacAddress& own_mac, uint64_t seed) noexcept
       : own_(own), own_mac_(own_mac), random_state_(seed) {}
 
-  // Asks until there is an answer; the caller decides for how long.
+  // Makes questions until there is an answer; the caller decides for how long.
   [[nodiscard]] ResolveStatus resolve(ProcessId peer, uint64_t now_ns, MacAddress& mac,
                                       DiscoveryMessage& message) noexcept;
   // A process at `mac` has proven that it receives what is sent there, and says that it is `peer`.
   [[nodiscard]] bool adopt(ProcessId peer, const MacAddress& mac, uint64_t now_ns,
                            DiscoveryMessage& message) noexcept;
 
-  // Before the process may call itself by its nid and pid. Each call makes one question.
+  // Called before the process uses its nid and pid. Each call makes one message of type claim.
   [[nodiscard]] DiscoveryMessage claim() noexcept;
-  // From now on the claim is defended.
+  // Has claims of other processes for this nid and pid answered from now on.
   void settle() noexcept;
-  // Another process has this nid and pid.
+  // Whether another process has this nid and pid.
   [[nodiscard]] bool disputed() noexcept;
 
   // A discovery frame has come. False: it is malformed.
@@ -78,7 +78,7 @@ class Discovery {
     bool asking = false;
     bool contested = false;  // two have answered one question
     bool doubtful = false;   // a process elsewhere claims to be that process
-    uint64_t number = 0;     // of the open question
+    uint64_t number = 0;     // number of the open question
     uint64_t asked_ns = 0;
     uint64_t answered_ns = 0;
   };

@@ -19,12 +19,12 @@ namespace {
 
 using State = DpdkSender::State;
 
-// How often the gate lets the interrupt thread of a port run once. The end of the other side is
-// noticed that much later.
+// Time after which the gate lets the interrupt thread of a port run once. The end of the other side
+// is noticed up to this time later.
 constexpr uint64_t between_rests_ns = 100'000'000;
-// A memif whose other side is not there is started again, and so is one that was accepted but does
-// not come up, though not soon: the driver at the other side fails if a client disconnects
-// before it was accepted.
+// Time after which a memif is started again whose other side does not exist. One that was accepted
+// but does not come up is started again later: the driver at the other side fails if a client
+// disconnects before it was accepted.
 constexpr uint64_t between_starts_ns = 20'000'000;
 constexpr uint64_t until_up_ns = 2'000'000'000;
 
@@ -103,7 +103,7 @@ namespace {
 constexpr uint64_t link_up_ns = 5'000'000'000;
 constexpr unsigned claims = 3;
 constexpr uint64_t claim_gap_ns = 3'000'000;
-// Of a ring, what data may take: the rest is for acknowledgements.
+// Returns the slots of a ring that data may take: the rest is for acknowledgements.
 constexpr uint64_t slots_for_data(uint32_t ring_frames) noexcept {
   return std::max(ring_frames - ring_frames / 8, 4u);
 }

@@ -48,7 +48,7 @@ class DpdkLinkState {
   InterruptGate* const gate_;
   DpdkSender& sender_;
   Discovery& discovery_;
-  unsigned receptions_ = 0;  // since the last look
+  unsigned receptions_ = 0;  // number since the last look
   bool gate_closed_ = false;
   uint64_t next_rest_ns_ = 0;
   uint64_t next_start_ns_;
@@ -87,7 +87,7 @@ class DpdkLink final : public PacketLink {
   OpenStatus claim(std::string& reason);
 
   std::unique_ptr<Port> port_;
-  InterruptGate* const gate_;  // nullptr: the driver needs none
+  InterruptGate* const gate_;  // nullptr if the driver needs none
   AtomicLinkCounters counters_;
   Discovery discovery_;
   DpdkSender sender_;

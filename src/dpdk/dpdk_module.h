@@ -1,4 +1,4 @@
-// What the module dpdk offers: it keeps DPDK out of libportals itself. Set-up path.
+// Interface of the module dpdk: only the module needs DPDK, not libportals. Set-up path.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace lintel {
 
 struct DpdkSettings {
-  ProcessId id;               // of this process
+  ProcessId id;               // identifier of this process
   std::string port;           // a PCI address, or a device with its arguments
   std::string eal_arguments;  // PTL_DPDK_EAL
   uint32_t mtu = 0;           // payload of an Ethernet frame; 0: what the port is set up for
@@ -19,9 +19,9 @@ struct DpdkSettings {
 };
 
 struct DpdkModule {
-  const char* (*version)();  // of DPDK, for people
-  // What the port would be used with, for people; nothing is started. False: `text` says why it
-  // cannot be used at all, as far as that is known without trying.
+  const char* (*version)();  // version of DPDK, as text
+  // Describes in `text` how the port would be used; nothing is started. False: `text` says why it
+  // cannot be used at all, as far as that is known without an attempt.
   bool (*examine)(const std::string& port, std::string& text);
   // Starts DPDK if it does not run yet, and opens the port. `reason` explains what is not `opened`.
   // Thread-safe.

@@ -1,5 +1,5 @@
-// Receives bursts of frames from a port, each checked before anything in it is believed; those of
-// discovery are handled here. Message path, the poller.
+// Receives bursts of frames from a port, each checked before it is used; those of discovery are
+// handled here. Message path, the poller.
 #pragma once
 
 #include <rte_mbuf.h>

@@ -78,9 +78,9 @@ void DpdkSender::attach(rte_mbuf& buffer, std::byte* start, uint32_t bytes) noex
   set_length(buffer, bytes);
 }
 
-// How many of the frames, from the first one on, have payloads that are there. The driver copies
-// them a moment later, and a fault in there would leave its ring in disorder. Only an application
-// that unmaps memory of an operation under way, in just that moment, meets the fault itself.
+// Returns how many of the frames, from the first one on, have readable payloads. The driver copies
+// them a moment later, and a fault in the driver would leave its ring in disorder. That happens
+// only if an application unmaps memory of an operation under way in that moment.
 unsigned DpdkSender::readable(const OutboundFrame* frames, unsigned count) const noexcept {
   const auto is_whole = [](const OutboundFrame& frame) { return frame.count == 1; };
   if (!port_.sends_from_anywhere() || std::all_of(frames, frames + count, is_whole)) return count;
@@ -171,7 +171,7 @@ unsigned DpdkSender::transmit(rte_mbuf** buffers, unsigned count) noexcept {
     if (sent < count) rte_pktmbuf_free_bulk(buffers + sent, count - sent);
     return sent;
   }
-  // With references of our own, to each part of a chain, the driver frees nothing before we do.
+  // Additional references to each part of a chain prevent that the driver frees buffers earlier.
   for (unsigned i = 0; i < count; ++i)
     for (rte_mbuf* part = buffers[i]; part != nullptr; part = part->next)
       rte_mbuf_refcnt_update(part, 1);

@@ -17,7 +17,7 @@ class DpdkSender {
  public:
   enum class State : uint8_t {
     down,     // the other end is not open: frames are lost
-    resting,  // for a moment: frames wait
+    resting,  // a short pause: frames wait
     up,
   };
 
@@ -31,7 +31,8 @@ class DpdkSender {
 
   // See PacketLink::send().
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept;
-  // If it is wanted. One that is lost here is repeated like one that is lost on the way.
+  // Sends a message if it is wanted. One that is lost here is repeated like one that is lost on the
+  // way.
   void send_discovery(const DiscoveryMessage& message) noexcept;
 
   // The poller.
@@ -55,10 +56,10 @@ class DpdkSender {
   AtomicLinkCounters& counters_;
   std::byte* offered_ = nullptr;
   size_t offered_bytes_ = 0;
-  // Of all memory that buffers refer to: it is freed elsewhere.
+  // Reference count of all memory that buffers refer to: it is freed elsewhere.
   rte_mbuf_ext_shared_info referred_{};
 
-  alignas(64) SpinLock lock_;  // the port's queue, and the state
+  alignas(64) SpinLock lock_;  // guards the port's queue, and the state
   State state_ = State::down;  // changed by the poller alone, with the lock
 };
 

@@ -45,7 +45,7 @@ ssize_t write_lines(void*, const char* text, size_t bytes) {
     const bool is_complaint = level <= static_cast<int>(RTE_LOG_ERR);
     if (is_complaint) {
       const LockGuard guard(mutex);
-      // Of what is tried the first complaint says most.
+      // The first error of an attempt says most.
       if (quiet.load(std::memory_order_relaxed) == 0 || complaint.empty()) complaint = line;
     }
     const bool shown = is_complaint && quiet.load(std::memory_order_relaxed) == 0;
@@ -83,7 +83,7 @@ QuietEalLog::~QuietEalLog() { quiet.fetch_sub(1, std::memory_order_relaxed); }
 
 namespace {
 
-// Without huge pages DPDK takes its memory at once: address space, touched when it is used.
+// Memory of DPDK without huge pages, in MiB. It is reserved at once and touched when it is used.
 constexpr const char* plain_memory_mib = "256";
 constexpr uint64_t wanted_huge_bytes = 64 << 20;
 constexpr const char* with_huge_pages = "huge pages";
@@ -93,7 +93,7 @@ struct Eal {
   Mutex mutex;
   bool tried = false;
   pid_t owner = 0;
-  std::string failure;  // of the only try
+  std::string failure;  // failure of the only attempt
   std::string memory;
   // EAL keeps and permutes what it was started with.
   std::vector<std::string> arguments;

@@ -12,8 +12,8 @@ namespace lintel {
 // info (the caller of the function says what failed), the rest at debug.
 void redirect_eal_log() noexcept;
 
-// While an object lives, DPDK's complaints are kept but not shown: something is being tried that
-// may well fail.
+// Suppresses error messages of DPDK while it exists; they are kept. Used around attempts that may
+// fail.
 class QuietEalLog {
  public:
   QuietEalLog() noexcept;
@@ -22,7 +22,7 @@ class QuietEalLog {
 };
 
 struct EalSettings {
-  std::string port;       // that will be opened: only this one of the PCI devices is touched
+  std::string port;       // port that will be opened: DPDK uses no other PCI device
   std::string arguments;  // PTL_DPDK_EAL
 };
 
@@ -31,10 +31,10 @@ struct EalSettings {
 // False: `reason`; it is tried again only if nothing was started. Thread-safe.
 [[nodiscard]] bool start_eal(const EalSettings& settings, std::string& reason);
 
-// What DPDK's memory is, for people: huge pages or not, and why.
+// Describes the memory of DPDK in words: huge pages or not, and why.
 [[nodiscard]] std::string describe_eal_memory();
 
-// The last thing that DPDK complained about, for error messages; empty: nothing.
+// Returns the last error message of DPDK, for own error messages; empty: there was none.
 [[nodiscard]] std::string last_eal_complaint();
 
 // DPDK's way of naming devices: "0000:3b:02.1", "auxiliary:mlx5_core.sf.1"; everything else is a

@@ -1,7 +1,7 @@
-// How frames of the reliability layer lie in Ethernet frames. Message path.
+// Layout of frames of the reliability layer in Ethernet frames. Message path.
 //
-// Sixteen bytes go in front, so that what follows them is aligned in the receiver's buffer.
-// Ethernet fills short frames up, hence the length.
+// The header has sixteen bytes, so that the frame behind it is aligned in the receiver's buffer. It
+// contains the length, because Ethernet pads short frames.
 #pragma once
 
 #include <array>
@@ -25,9 +25,9 @@ inline constexpr MacAddress broadcast_mac{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 // experimental").
 inline constexpr uint16_t lintel_ether_type = 0x88b5;
 
-// What follows the header. Another layout of the header gets another number.
+// Kind of the data behind the header. Another layout of the header gets another number.
 enum class EthernetKind : uint8_t {
-  frame = 1,      // of the reliability layer, version 1 of this header
+  frame = 1,      // frame of the reliability layer, version 1 of this header
   discovery = 2,  // DiscoveryBody
 };
 
@@ -42,7 +42,7 @@ static_assert(sizeof(EthernetHeader) == 16 && alignof(EthernetHeader) == 2 &&
 static_assert(sizeof(EthernetHeader) == PacketLink::headroom);
 
 inline constexpr uint32_t longest_ethernet_body = (1u << 14) - 1;
-// Of the header above, what Ethernet counts as payload.
+// Number of bytes of the header above that Ethernet counts as payload.
 inline constexpr uint32_t ethernet_payload_overhead = 2;
 inline constexpr uint32_t ethernet_header_bytes = 14;
 

@@ -17,7 +17,7 @@ namespace lintel {
 
 class InterruptGate {
  public:
-  // The one of this process; nullptr, with a reason, if it cannot be made. Set-up path.
+  // Returns the gate of this process; nullptr, with a reason, if it cannot be made. Set-up path.
   [[nodiscard]] static InterruptGate* get(std::string& reason);
 
   // Requests that the interrupt thread stops here. holds(): it has.
@@ -37,7 +37,7 @@ class InterruptGate {
   void summon() noexcept;
   void release() noexcept;
 
-  rte_intr_handle* handle_ = nullptr;  // as long as the process
+  rte_intr_handle* handle_ = nullptr;  // lives as long as the process
   int event_ = -1;
   std::atomic<bool> closed_{false};
   std::atomic<uint32_t> releases_{0};

@@ -163,7 +163,7 @@ bool Port::configure(bool with_interrupts, std::string& reason) {
   const auto socket = static_cast<unsigned>(rte_eth_dev_socket_id(id_));
   if (error == 0) error = rte_eth_rx_queue_setup(id_, 0, receive, socket, nullptr, receive_pool_);
   if (error == 0) error = rte_eth_tx_queue_setup(id_, 0, send, socket, nullptr);
-  // Only what rules ask for comes here; everything else goes to the kernel's network interface.
+  // Only frames that match the rules come here; all others go to the kernel's network interface.
   if (error == 0 && shared_with_kernel_) {
     rte_flow_error ignored{};
     shared_with_kernel_ = rte_flow_isolate(id_, 1, &ignored) == 0;

@@ -15,7 +15,7 @@
 namespace lintel {
 
 struct PortSettings {
-  std::string device;  // as in PTL_DPDK_PORTS
+  std::string device;  // device as in PTL_DPDK_PORTS
   uint32_t mtu = 0;    // payload of an Ethernet frame; 0: what the port is set up for
   uint32_t ring = 0;   // frames that wait, each way
 };
@@ -52,18 +52,19 @@ class Port {
   [[nodiscard]] static bool needs_gate(const std::string& device) noexcept {
     return device.compare(0, 9, "net_memif") == 0;
   }
-  // Its ring lies between two processes.
+  // Whether the ring lies between two processes.
   [[nodiscard]] bool is_private() const noexcept { return driver_ == "net_memif"; }
-  // It connects to a port that waits (the client of a memif).
+  // Whether the port connects to another one that waits (the client of a memif).
   [[nodiscard]] bool starts_connections() const noexcept { return memif_client_; }
-  // Its driver may free frames that it then says it has not taken.
+  // Whether the driver may free frames that it reports as not taken.
   [[nodiscard]] bool may_free_untaken() const noexcept { return may_free_untaken_; }
-  // The descriptor of its receive interrupt, or -1.
+  // Descriptor of the receive interrupt, or -1.
   [[nodiscard]] int interrupt_descriptor() const noexcept { return interrupt_descriptor_; }
 
-  // The port may send from this memory. False: it cannot.
+  // Registers memory that the port may send from. False: it cannot.
   [[nodiscard]] bool register_memory(std::byte* start, size_t bytes) noexcept;
-  // It copies frames, of several buffers as well, before it has taken them, and out of any memory.
+  // Whether the driver copies frames before it reports them as taken, also frames in several
+  // buffers, from any memory.
   [[nodiscard]] bool sends_from_anywhere() const noexcept {
     return frame_memory_ == FrameMemory::anywhere;
   }

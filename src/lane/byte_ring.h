@@ -18,23 +18,24 @@ class ByteRing {
                             uint32_t usable_bytes) noexcept;
   void detach() noexcept { ends_.reset(); }
 
-  // A payload of that length would be the first that needs more of the ring than may be used.
+  // Whether a payload of that length would be the first that needs more of the ring than may be
+  // used.
   [[nodiscard]] bool must_grow_for(uint32_t length) const noexcept {
     return all_bytes_ != bytes_ && tail_ + rounded(length) > bytes_;
   }
-  // All of the ring may be used, or never more than so far. Before the ring has wrapped, every byte
-  // in it keeps its place.
+  // Sets that all of the ring may be used, or never more than so far. Before the ring has wrapped,
+  // every byte in it keeps its place.
   void extend(bool to_all) noexcept {
     if (to_all) bytes_ = all_bytes_;
     all_bytes_ = bytes_;
   }
 
-  // Where the next payload goes. One that does not fit before the end of the ring starts at its
+  // Place of the next payload. A payload that does not fit before the end of the ring starts at its
   // beginning.
   struct Room {
-    uint32_t offset;  // in the ring
+    uint32_t offset;  // offset in the ring
     uint32_t bytes;
-    uint64_t end;  // what has been taken of the ring afterwards
+    uint64_t end;  // value of tail_ after the payload
   };
   [[nodiscard]] Room room_for(uint32_t length) const noexcept {
     const uint32_t bytes = rounded(length);
@@ -68,10 +69,10 @@ class ByteRing {
   }
 
   std::byte* data_ = nullptr;
-  uint32_t bytes_ = 0;                // that may be used
-  uint32_t all_bytes_ = 0;            // its length; if it is more, the ring has not wrapped yet
-  uint64_t tail_ = 0;                 // bytes ever taken
-  uint64_t released_ = 0;             // of these, bytes that are free again
+  uint32_t bytes_ = 0;      // bytes that may be used
+  uint32_t all_bytes_ = 0;  // length of the ring; more than bytes_: it has not wrapped yet
+  uint64_t tail_ = 0;       // bytes ever taken
+  uint64_t released_ = 0;   // bytes ever released
   std::unique_ptr<uint64_t[]> ends_;  // tail_ after the message of each cell
 };
 

@@ -8,11 +8,11 @@
 
 namespace lintel {
 
-// Where a message goes, or is read: a cell and a lap of the ring.
+// Place at which a message is written or read: a cell and a lap of the ring.
 class CellPlace {
  public:
   [[nodiscard]] uint32_t cell() const noexcept { return word_ & ~lap_mask; }
-  // What publishes a message with a payload of that length there.
+  // Returns the link word that publishes a message with a payload of that length there.
   [[nodiscard]] uint32_t link_word(uint32_t length) const noexcept {
     return (word_ & lap_mask) | length;
   }

@@ -35,8 +35,8 @@ class LaneAckWriter {
 
  private:
   LaneControl* lane_ = nullptr;
-  uint32_t sent_ = 0;   // in all, modulo 2^32
-  uint32_t taken_ = 0;  // of these, as far as known
+  uint32_t sent_ = 0;   // acknowledgements ever sent, modulo 2^32
+  uint32_t taken_ = 0;  // number of them that the consumer has taken, as far as known
   uint32_t next_ = 0;   // place of the next one
 };
 
@@ -94,9 +94,9 @@ class LaneAckReader {
   }
 
   LaneControl* lane_ = nullptr;
-  uint32_t taken_ = 0;      // in all, modulo 2^32
-  uint32_t published_ = 0;  // of these, known to the producer
-  uint32_t peeked_ = 0;     // by the last peek()
+  uint32_t taken_ = 0;      // acknowledgements ever taken, modulo 2^32
+  uint32_t published_ = 0;  // value of taken_ that was last published to the producer
+  uint32_t peeked_ = 0;     // number described by the last peek()
   uint32_t next_ = 0;       // place of the next one
 };
 

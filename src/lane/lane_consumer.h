@@ -60,7 +60,8 @@ class LaneConsumer {
     return true;
   }
 
-  // For a lane found empty: publishes room if the producer asked for it; true as for release().
+  // Publishes the room of an empty lane if the producer requested it. Returns the same as
+  // release().
   [[nodiscard]] bool release_on_request() noexcept {
     if (taken_ == published_) return false;
     if ((lane_->wants_room.load(std::memory_order_relaxed) |
@@ -109,13 +110,13 @@ class LaneConsumer {
   LaneControl* lane_ = nullptr;
   CellRing ring_;
   CellPlace next_;
-  CellPlace peeked_;  // behind the last peek()
+  CellPlace peeked_;  // place behind the last peek()
   LaneAckReader acks_;
   const std::byte* data_ = nullptr;
   uint32_t data_bytes_ = 0;
   uint32_t taken_ = 0;      // cells released by the owner of this object
-  uint32_t published_ = 0;  // of these, known to the producer
-  uint32_t far_bytes_ = 0;  // of the byte ring, taken since
+  uint32_t published_ = 0;  // value of taken_ that was last published to the producer
+  uint32_t far_bytes_ = 0;  // bytes of the byte ring taken since then
 };
 
 }  // namespace lintel

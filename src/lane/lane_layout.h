@@ -25,20 +25,20 @@
 
 namespace lintel {
 
-inline constexpr uint32_t lane_near_bytes = 16;    // in the cache line of the header
-inline constexpr uint32_t lane_inline_bytes = 80;  // in the cell
+inline constexpr uint32_t lane_near_bytes = 16;    // payload in the cache line of the header
+inline constexpr uint32_t lane_inline_bytes = 80;  // payload in the cell
 inline constexpr uint32_t lane_max_payload_bytes = 8192;
 
 struct alignas(128) LaneCell {
   MessageHeader header;
-  std::byte payload[lane_inline_bytes];  // or, first: where in the byte ring it lies, uint32_t
+  std::byte payload[lane_inline_bytes];  // or its offset in the byte ring, uint32_t
 };
 static_assert(sizeof(LaneCell) == 128 && offsetof(LaneCell, payload) == 48);
 
 // Acknowledgements by their cookies, in order. The producer's line.
 inline constexpr uint32_t lane_ack_places = 15;
 struct alignas(64) LaneAcks {
-  std::atomic<uint32_t> sent{0};  // in all, modulo 2^32
+  std::atomic<uint32_t> sent{0};  // number ever sent, modulo 2^32
   std::atomic<uint32_t> cookies[lane_ack_places] = {};
 };
 static_assert(sizeof(LaneAcks) == 64);
@@ -47,7 +47,8 @@ struct alignas(128) LaneControl {
   // Consumer's line: cells released and acknowledgements taken since the start, modulo 2^32.
   std::atomic<uint32_t> released{0};
   std::atomic<uint32_t> acks_taken{0};
-  // Producer's line: it found the lane full and polls for room; its poller sleeps until there is.
+  // Producer's line: the producer found the lane full and polls for room, or its poller sleeps
+  // until there is room.
   alignas(64) std::atomic<uint32_t> wants_room{0};
   std::atomic<uint32_t> sleeps_for_room{0};
   LaneAcks acks;

@@ -36,8 +36,7 @@ bool LaneProducer::attach(LaneControl* lane, const LaneGeometry& geometry,
 bool LaneProducer::refresh_room() noexcept {
   const uint32_t released = lane_->released.load(std::memory_order_acquire);
   const uint32_t in_flight = sent_ - released;
-  // Nothing new, or nonsense: more in flight than ever was, or room that was there before taken
-  // back.
+  // No cell was released, or the value is invalid: more cells in flight than before.
   if (in_flight >= ring_.count() - free_cells_) return false;
   LINTEL_ASSERT(in_flight < ring_.count());
   free_cells_ = ring_.count() - in_flight;
@@ -47,7 +46,7 @@ bool LaneProducer::refresh_room() noexcept {
 }
 
 SendStatus LaneProducer::refuse_full() noexcept {
-  // What `released` was when it was found to be too little, not what it may be by now.
+  // The value of `released` with which the lane was full; the current one may be higher.
   full_at_.store(sent_ - (ring_.count() - free_cells_), std::memory_order_relaxed);
   if (!room_asked_) lane_->wants_room.store(1, std::memory_order_relaxed);
   room_asked_ = true;

@@ -28,7 +28,7 @@ class LaneProducer {
     return attach(lane, geometry, geometry.data_bytes);
   }
   [[nodiscard]] bool attached() const noexcept { return lane_ != nullptr; }
-  // Nothing is sent any more.
+  // Detaches from the lane: no message can be sent any more.
   void detach() noexcept {
     lane_ = nullptr;
     bytes_.detach();
@@ -67,8 +67,8 @@ class LaneProducer {
            full_at_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] LaneControl& control() const noexcept { return *lane_; }
-  // For debuggers. Cells that the consumer has not released, as far as known; 0 if none is
-  // attached.
+  // Number of cells, and of cells that the consumer has not released, as far as known; 0 if no lane
+  // is attached. For debuggers.
   [[nodiscard]] uint32_t cells() const noexcept { return attached() ? ring_.count() : 0; }
   [[nodiscard]] uint32_t cells_in_flight() const noexcept {
     return cells() - (attached() ? free_cells_ : 0);
@@ -76,7 +76,8 @@ class LaneProducer {
 
  private:
   static constexpr uint32_t prefetch_distance = 4;
-  // In a ping-pong, asking early for a cell ahead only delays the one that is being sent.
+  // Number of messages in a row from which on cells are prefetched. In a ping-pong, a prefetch only
+  // delays the message that is being sent.
   static constexpr uint32_t stream_length = 4;
 
   bool refresh_room() noexcept;
@@ -132,12 +133,12 @@ class LaneProducer {
   CellPlace next_;
   LaneAckWriter acks_;
   ByteRing bytes_;
-  uint32_t cells_ahead_ = 0;  // from the next cell to the one to be prefetched
+  uint32_t cells_ahead_ = 0;  // distance from the next cell to the one to be prefetched
   uint32_t sent_ = 0;         // cells published in all, modulo 2^32
-  uint32_t free_cells_ = 0;   // as far as known
-  bool room_asked_ = false;   // since it last appeared
+  uint32_t free_cells_ = 0;   // number of free cells, as far as known
+  bool room_asked_ = false;   // room was requested since cells were last released
   bool wants_data_ = false;
-  std::atomic<uint32_t> streak_{0};   // sent since the last message came the other way
+  std::atomic<uint32_t> streak_{0};   // messages sent since one came in the other direction
   std::atomic<uint32_t> full_at_{0};  // `released` when the lane was last found full
 };
 

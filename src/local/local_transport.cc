@@ -81,7 +81,8 @@ std::unique_ptr<LocalTransport> LocalTransport::open(ProcessId self, uint32_t ui
   return transport->producer_.attached() ? std::move(transport) : nullptr;
 }
 
-// What fits a cell is sent with it; anything longer is copied once, straight to its final place.
+// A payload that fits a cell is sent with it; a longer one is copied once, straight to its final
+// place.
 LocalTransport::LocalTransport(ProcessId self, uint32_t uid, void* memory)
     : capabilities_{"local", lane_max_payload_bytes, true, false, lane_inline_bytes + 1},
       memory_(memory) {
@@ -132,7 +133,7 @@ unsigned LocalTransport::poll(MessageSink& sink, unsigned budget) noexcept {
 
 bool LocalTransport::arm(bool blocked_senders) noexcept {
   consumer_.publish_room();
-  // With nothing to read there is room again for senders that found none.
+  // If there is nothing to read, there is room again for senders that found none.
   return !consumer_.ready() && !(blocked_senders && blocked_.exchange(false));
 }
 

@@ -48,7 +48,7 @@ class LocalTransport final : public Transport {
   LocalTransport(ProcessId self, uint32_t uid, void* memory);
 
   Capabilities capabilities_;
-  void* memory_;  // of the lane
+  void* memory_;  // memory of the lane
   Link link_;
   bool announced_ = false;            // poll token
   std::atomic<bool> blocked_{false};  // the last send found the lane full

@@ -25,7 +25,7 @@ void Deregistration::stop_watching(MemoryRange range) noexcept {
 
 void Deregistration::deregister_retired() noexcept {
   while (const std::unique_ptr<Region> region{table_.take_retired()}) {
-    // What was unmapped may be watched for another region by now.
+    // The unmapped range may be watched for another region by now.
     if (region->watched && region->gone_begin != region->gone_end) {
       stop_watching({region->begin(), region->gone_begin});
       stop_watching({region->gone_end, region->end()});

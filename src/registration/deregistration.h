@@ -16,7 +16,7 @@ class Deregistration {
 
   // False: the kernel cannot watch all of it.
   [[nodiscard]] bool watch(MemoryRange range) noexcept;
-  // As far as no region needs it: others may cover the same pages.
+  // Stops watching the parts of `range` that no region needs: others may cover the same pages.
   void stop_watching(MemoryRange range) noexcept;
 
   void deregister_retired() noexcept;

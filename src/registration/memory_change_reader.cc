@@ -19,7 +19,7 @@ void MemoryChangeReader::read() noexcept {
   for (unsigned round = 0; round < most_rounds; ++round) {
     bool retired = false;
     const unsigned count = table_.take_events(watch_, events, retired);
-    // Nothing was registered yet at the place to which memory has moved.
+    // No region was registered yet at the place to which memory has moved.
     for (const MemoryEvent* event = events; event != events + count; ++event)
       if (event->kind == MemoryEvent::Kind::moved)
         deregistration_.stop_watching({event->target, event->target + (event->end - event->begin)});
@@ -40,7 +40,7 @@ bool MemoryChangeReader::wait_for_changes() noexcept {
   for (unsigned look = 0; look < most_looks; ++look) {
     read();
     if (!watch_.changing()) return true;
-    sched_yield();  // to the thread that changes something, or to the reader
+    sched_yield();  // lets the thread that changes memory, or the reader, run
   }
   return false;
 }
@@ -73,7 +73,7 @@ void MemoryChangeReader::run_reader() noexcept {
   constexpr useconds_t pause_us = 1000;
   pollfd waits[2] = {{watch_.descriptor(), POLLIN, 0}, {stop_reader_.get(), POLLIN, 0}};
   while (!stop_reading_.load(std::memory_order_acquire)) {
-    // It cannot wait where the process may have fewer than two descriptors (RLIMIT_NOFILE).
+    // poll() fails if RLIMIT_NOFILE is less than two.
     if (poll(waits, 2, -1) < 0) usleep(pause_us);
     read();
   }

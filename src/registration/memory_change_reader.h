@@ -22,7 +22,7 @@ class MemoryChangeReader {
   // Set-up path, while the watch is open. False: `reason` says why not.
   [[nodiscard]] bool start(std::string& reason);
   void stop() noexcept;
-  // In a forked child, which has none of the threads.
+  // Called in a forked child, which has none of the threads.
   void close_in_child() noexcept { stop_reader_.close(); }
 
   // Any thread. Returns when no thread changes watched memory. False: the changes do not end.

@@ -58,8 +58,8 @@ std::vector<uint64_t> find_granules() {
 }  // namespace
 
 bool MemoryWatch::open(std::string& reason) {
-  // What a kernel offers can be asked once per descriptor, and is refused with what it does not
-  // offer.
+  // The features of the kernel can be requested once per descriptor. A request for a feature that
+  // it does not have is refused.
   const Descriptor asked = open_descriptor();
   const uint64_t offered = asked.is_open() ? agree(asked, 0) : 0;
   if (offered == 0) {

@@ -17,9 +17,9 @@ namespace lintel {
 
 struct MemoryEvent {
   enum class Kind : uint8_t {
-    unmapped,   // it is gone, and something else may be there already
-    discarded,  // it will lose its contents as soon as the event has been read (MADV_DONTNEED)
-    moved,      // it is at `target` now, and still watched there
+    unmapped,   // the memory was unmapped; other memory may be mapped there already
+    discarded,  // the memory loses its contents when the event has been read (MADV_DONTNEED)
+    moved,      // the memory is at `target` now, and still watched there
   };
   Kind kind;
   uint64_t begin;
@@ -31,8 +31,7 @@ class MemoryWatch {
  public:
   // False: the kernel does not offer it; `reason` says why and what helps.
   [[nodiscard]] bool open(std::string& reason);
-  // Nothing is watched any more. Also right in a forked child, whose descriptor is that of its
-  // parent.
+  // Stops watching. May also be called in a forked child, whose descriptor is that of its parent.
   void close() noexcept { descriptor_.close(); }
   [[nodiscard]] bool active() const noexcept { return descriptor_.is_open(); }
   // Readable when there are events.

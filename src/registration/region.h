@@ -39,13 +39,13 @@ struct Region : RegisteredRegion {
 
   RegionOwner& owner;
   uint32_t leases = 0;
-  bool kept = false;      // in an index of its owner, to be found by look-ups
+  bool kept = false;      // the region is in an index of its owner: look-ups find it
   bool watched = false;   // the kernel reports changes
   bool outdated = false;  // changed by the application while it was being registered
-  // What the application unmapped of it: others may have mapped anything there since.
+  // Range of the region that the application unmapped: other memory may be mapped there.
   uint64_t gone_begin = 0;
   uint64_t gone_end = 0;
-  RegionLinks chain;     // with others in the same state: being registered, idle, or retired
+  RegionLinks chain;     // regions in the same state: being registered, idle, or retired
   RegionLinks siblings;  // all registered regions of the owner
 };
 

@@ -50,7 +50,7 @@ class RegionIndex {
 
   // The first address from `from` on that no region covers.
   [[nodiscard]] uint64_t covered_until(uint64_t from) const noexcept;
-  // Where the first region begins that does so after `from`; UINT64_MAX: none.
+  // Returns the begin of the first region that begins after `from`; UINT64_MAX: none.
   [[nodiscard]] uint64_t next_beginning(uint64_t from) const noexcept {
     const size_t index = first_beginning_after(from);
     return index == entries_.size() ? UINT64_MAX : entries_[index].begin;

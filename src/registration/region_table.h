@@ -41,7 +41,7 @@ class RegionTable {
   RegionTable(uint64_t most_regions, uint64_t most_bytes) noexcept
       : most_regions_(most_regions), most_bytes_(most_bytes) {}
 
-  // nullptr: no region that is kept contains the range.
+  // Leases a region that contains the range. nullptr: no kept region does.
   [[nodiscard]] Region* lease(RegionOwner& owner, MemoryRange range, bool writable) noexcept {
     const LockGuard guard(lock_);
     Region* const found = owner.find(range, writable);
@@ -68,10 +68,10 @@ class RegionTable {
   // it; false: there are none.
   void begin(Region& region, MemoryRange range) noexcept;
   [[nodiscard]] bool begin_with_neighbours(Region& region, MemoryRange range) noexcept;
-  // It cannot be registered after all.
+  // Ends begin() of a region that could not be registered.
   void cancel(Region& region) noexcept;
-  // It is registered, and leased to the caller. True: it is kept for others. It is not if the
-  // application changed its memory meanwhile, another thread was faster, or there is no room.
+  // Leases a region that was registered to the caller. True: it is kept for others. It is not if
+  // the application changed its memory meanwhile, another thread was faster, or there is no room.
   [[nodiscard]] bool keep(Region& region) noexcept;
   // The same for a region that was not begun: it serves the caller alone.
   void add_single_use(Region& region) noexcept;
@@ -107,7 +107,7 @@ class RegionTable {
   RegionOwner* owners_ LINTEL_GUARDED_BY(lock_) = nullptr;
   RegionChain entering_ LINTEL_GUARDED_BY(lock_);  // being registered
   RegionChain idle_ LINTEL_GUARDED_BY(lock_);      // kept and not leased, least recently used first
-  RegionChain retired_ LINTEL_GUARDED_BY(lock_);   // not leased and to be deregistered
+  RegionChain retired_ LINTEL_GUARDED_BY(lock_);   // regions without leases, to be deregistered
   RegistrationCounters counters_ LINTEL_GUARDED_BY(lock_);
 };
 

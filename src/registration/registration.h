@@ -33,7 +33,7 @@ class Registrar {
   ~Registrar() = default;
 };
 
-// A piece of registered memory, in whole pages; larger than what was asked for, often.
+// A piece of registered memory, in whole pages; often larger than requested.
 struct RegisteredRegion {
   uint64_t address = 0;
   uint64_t length = 0;
@@ -57,8 +57,8 @@ class RegisteredMemory {
   // bytes of pages that are mapped nowhere.
   [[nodiscard]] virtual const RegisteredRegion* acquire(const void* address, uint64_t length,
                                                         bool writable, int& error) noexcept = 0;
-  // Nothing is deregistered here unless the region could not be kept: then this takes a system
-  // call.
+  // Ends the use of a region. It is deregistered here, with a system call, only if it could not be
+  // kept.
   virtual void release(const RegisteredRegion* region) noexcept = 0;
 };
 

@@ -84,7 +84,7 @@ std::unique_ptr<RegisteredMemory> WatchedCache::attach(Registrar& registrar) noe
   }
 }
 
-// Without it everything works, but slowly.
+// Starts watching memory. Without that the cache works, but slowly.
 void WatchedCache::start_watching() {
   static std::atomic<bool> said{false};
   std::string reason;

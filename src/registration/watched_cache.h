@@ -48,18 +48,19 @@ class WatchedCache final : public RegistrationCache {
   explicit WatchedCache(const Settings& settings) : settings_(settings), parts_(settings) {}
   WatchedCache(const WatchedCache&) = delete;
   WatchedCache& operator=(const WatchedCache&) = delete;
-  ~WatchedCache() = default;  // nothing may be attached
+  ~WatchedCache() = default;  // no registrar may be attached
 
   [[nodiscard]] std::unique_ptr<RegisteredMemory> attach(Registrar& registrar) noexcept override;
   [[nodiscard]] RegistrationCounters counters() const noexcept override {
     return parts_.table.counters();
   }
 
-  // What was attached before the fork belongs to the parent: it refuses everything from now on, and
-  // deregisters nothing. New registrars can be attached.
+  // Registrars that were attached before the fork belong to the parent: their memory refuses all
+  // requests from now on, and nothing is deregistered. New registrars can be attached.
   void after_fork_in_child() noexcept;
 
-  // Memory is watched, and so kept. Changes only while something is attached or detached.
+  // Whether memory is watched, and regions are kept. Changes only while a registrar is attached or
+  // detached.
   [[nodiscard]] bool watching() const noexcept { return parts_.watch.active(); }
 
  private:
@@ -79,7 +80,7 @@ class WatchedCache final : public RegistrationCache {
   void start_watching();
 
   const Settings settings_;
-  std::atomic<uint32_t> generation_{0};  // of forks
+  std::atomic<uint32_t> generation_{0};  // number of forks
   Parts parts_;
 };
 

@@ -8,14 +8,15 @@ namespace lintel {
 
 namespace {
 
-// Also the first window: where all processes begin to send to all others, more would fill the
-// buffers of switches before anything is measured.
+// Smallest window, in frames, and the first one. When all processes begin to send to all others, a
+// larger one would fill the buffers of switches before anything is measured.
 constexpr double least_frames = 2;
 constexpr double strongest_decrease = 0.5;
 constexpr double share_of_excess = 0.8;
-// The doubling ends before that of many senders fills a queue: at this share of the allowed delay.
+// Share of the allowed delay at which the doubling ends, so that many senders do not fill a queue.
 constexpr double share_for_doubling = 0.2;
-// Long frames are of links in software, whose processes may run in turns: a frame waits for others.
+// Allowed delay per byte of the frame length. Links with long frames are made in software, and
+// their processes may run in turns: a frame waits for others.
 constexpr double delay_ns_per_frame_byte = 6;
 // The windows, in frames, up to which a sender may cause all of the shared delay, and from which it
 // may cause none.
@@ -43,7 +44,8 @@ void Congestion::set_frame_bytes(uint32_t frame_bytes) noexcept {
   window_ = std::max(window_, least_);
 }
 
-// What a round trip has beyond the shortest one and the queue that is allowed; at most 0: nothing.
+// Returns by how much a round trip exceeds the shortest one plus the allowed delay; at most 0 if it
+// does not.
 double Congestion::excess_ns(uint64_t round_trip_ns) const noexcept {
   const double beyond_ns =
       static_cast<double>(round_trip_ns) - static_cast<double>(base_ns_) - allowed_delay_ns_;

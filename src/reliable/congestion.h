@@ -1,11 +1,12 @@
-// How much may be on the way to a peer: grows while frames arrive, shrinks with the share of frames
-// that are lost and with round trips that grow long (queues). Message path.
+// The congestion window: the number of bytes that may be on the way to a peer. It grows while
+// frames arrive, and shrinks with the share of frames that are lost and with long round trips
+// (queues). Message path.
 //
-// Judged once per round trip. A loss of one per cent takes one per cent off the window: a bad cable
-// costs less than a full switch, which loses much more or shows as delay. Of a round the shortest
-// trip counts, so that a process that runs late is not taken for a queue. The queue that is allowed
-// depends on the window, as in Swift (Kumar et al., SIGCOMM 2020): small windows may cause a longer
-// one, so that many senders share a queue equally.
+// The window is adapted once per round trip. A loss of one per cent takes one per cent off the
+// window: a bad cable costs less than a full switch, which loses much more or causes delay. The
+// shortest round trip of a round counts, so that a process that runs late is not mistaken for a
+// queue. The allowed queue depends on the window, as in Swift (Kumar et al., SIGCOMM 2020): small
+// windows may cause a longer one, so that many senders share a queue equally.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +17,14 @@ namespace lintel {
 
 class Congestion {
  public:
-  // What the smallest windows may cause beyond the delay that any window may cause.
+  // Delay that the smallest windows may cause in addition to the delay that any window may cause.
   static constexpr double shared_delay_ns = 100'000;
 
   // `most_bytes`: what the peer can take at once; `frame_bytes`: the cost of the largest frame;
   // `queue_delay_ns`: the delay by a queue that any window may cause.
   void open(uint64_t most_bytes, uint32_t frame_bytes, uint64_t queue_delay_ns) noexcept;
 
-  // The cost of the largest frame is another one from now on.
+  // Changes the cost of the largest frame.
   void set_frame_bytes(uint32_t frame_bytes) noexcept;
 
   // Processors convert to signed numbers in one instruction, to unsigned ones in six.
@@ -36,7 +37,7 @@ class Congestion {
   void measured(uint64_t round_trip_ns, uint64_t now_ns) noexcept;
   void lost(uint64_t bytes) noexcept { lost_in_round_ += bytes; }
   void round_ended() noexcept;
-  // Nothing at all came back for a whole timeout.
+  // Called when no acknowledgement came for a whole timeout.
   void timed_out() noexcept;
 
  private:
@@ -53,7 +54,7 @@ class Congestion {
   uint64_t lost_in_round_ = 0;
   uint64_t shortest_in_round_ns_ = UINT64_MAX;
   uint64_t base_ns_ = UINT64_MAX;       // shortest round trip of this and the last period
-  uint64_t next_base_ns_ = UINT64_MAX;  // of this period
+  uint64_t next_base_ns_ = UINT64_MAX;  // shortest round trip of this period
   uint64_t period_end_ns_ = 0;
 };
 

@@ -2,8 +2,6 @@
 // poller, no lock held.
 #pragma once
 
-#include <utility>
-
 #include "reliable/connection_table.h"
 #include "reliable/message_batch.h"
 #include "reliable/transmitter.h"
@@ -15,22 +13,15 @@ namespace lintel {
 
 class ConnectionCloser {
  public:
-  ConnectionCloser(const ReliableContext& context, ConnectionTable& table, Transmitter& transmitter,
-                   FramePool& sent, FramePool& early, Reassembly& reassembly,
+  ConnectionCloser(const ReliableContext& context, Transmitter& transmitter,
                    MessageBatch& batch) noexcept
-      : context_(context),
-        table_(table),
-        transmitter_(transmitter),
-        sent_(sent),
-        early_(early),
-        reassembly_(reassembly),
-        batch_(batch) {}
+      : context_(context), transmitter_(transmitter), batch_(batch) {}
 
   // `why`: a clause, constant text.
   void fail(Connection& connection, const char* why) noexcept LINTEL_REQUIRES(polling) {
     end(connection, {Link::Failure::Kind::gone, why}, nullptr);
   }
-  // It answered, but does not connect.
+  // Ends a connection whose peer answered, but does not connect.
   void refused(Connection& connection, const char* why) noexcept LINTEL_REQUIRES(polling) {
     end(connection, {Link::Failure::Kind::refused, why}, nullptr);
   }
@@ -40,12 +31,12 @@ class ConnectionCloser {
       LINTEL_REQUIRES(polling) {
     const auto is_silent = [&](const Connection& connection) {
       connection.lock.assert_held();
-      return (of_any_node || connection.peer.nid == nid) && connection.is_established() &&
-             connection.send.empty() && connection.half.buffer == nullptr &&
-             !connection.receive.has_early() &&
-             connection.silence.lasts_ns(now_ns) > context_.settings.kept_silent_ns();
+      return (of_any_node || connection.peer.nid == nid) && connection.life.is_established() &&
+             connection.send.window.empty() && connection.receive.half.buffer == nullptr &&
+             !connection.receive.window.has_kept() &&
+             connection.silence.lasts_ns(now_ns) > context_.settings.idle_timeout_ns();
     };
-    Connection* const connection = table_.search(is_silent);
+    Connection* const connection = context_.table.search(is_silent);
     return connection != nullptr && end(*connection,
                                         {Link::Failure::Kind::gone,
                                          "it was silent for long, and another one needs its place"},
@@ -59,36 +50,31 @@ class ConnectionCloser {
     batch_.deliver();
     {
       const LockGuard guard(connection.lock);
-      if (connection.is(ConnectionState::failed)) return false;
+      if (connection.life.is(ConnectionState::failed)) return false;
       if (unused_at_ns != nullptr) {
-        if (!connection.send.empty()) return false;
+        if (!connection.send.window.empty()) return false;
         transmitter_.say_goodbye(connection, *unused_at_ns);
       }
-      if (failure.kind == Link::Failure::Kind::gone && !connection.is_established())
+      if (failure.kind == Link::Failure::Kind::gone && !connection.life.is_established())
         failure.kind = Link::Failure::Kind::unanswered;
       connection.failure = failure;
-      connection.move_to(ConnectionState::failed);
-      sent_.release_chain(connection.send.take_all());
-      early_.release_chain(connection.receive.take_all());
-      early_.release_chain(std::exchange(connection.parts, nullptr));
-      connection.opening.reset();
-      connection.secure.reset();
+      connection.life.fail();
+      context_.sent.release_chain(connection.send.window.take_all());
+      context_.received.release_chain(connection.receive.window.take_all());
+      connection.receive.parts.drop(context_.received);
+      connection.protection.close();
     }
-    reassembly_.drop(connection.half);
+    context_.reassembly.drop(connection.receive.half);
     context_.counters.connections_failed.increment();
     log_message(LogLevel::info, "%s: the connection with %s ends: %s", context_.link.name(),
                 ProcessText(connection.peer.nid, connection.peer.pid).c_str(), failure.reason);
     batch_.report_failure(connection);
-    table_.note_end(connection);
+    context_.table.note_end(connection);
     return true;
   }
 
   const ReliableContext context_;
-  ConnectionTable& table_;
   Transmitter& transmitter_;
-  FramePool& sent_;
-  FramePool& early_;
-  Reassembly& reassembly_;
   MessageBatch& batch_;
 };
 

@@ -22,7 +22,7 @@ Connection* ConnectionTable::find_or_make(ProcessId peer, uint32_t most_of_node)
   uint32_t& count = of_node_[peer.nid];
   Connection*& connection = connections_[key_of(peer)];
   const bool is_new = connection == nullptr;
-  if (is_new || connection->reported) {
+  if (is_new || connection->life.is_reported()) {
     const bool fits = count < most_of_node;
     ++count;
     if (fits && is_new) connection = take_place();
@@ -36,11 +36,11 @@ Connection* ConnectionTable::find_or_make(ProcessId peer, uint32_t most_of_node)
     const LockGuard connection_guard(connection->lock);
     connection->peer = peer;
     connection->context = nullptr;
-    connection->peer_number = connection->cookie = 0;
+    connection->life.forget_peer();
     make_idle(*connection);
   } else {
     const LockGuard connection_guard(connection->lock);
-    if (connection->is(ConnectionState::failed)) make_idle(*connection);
+    if (connection->life.is(ConnectionState::failed)) make_idle(*connection);
   }
   return connection;
 }
@@ -51,7 +51,7 @@ Connection* ConnectionTable::take_place() noexcept {
   while (!ended_.is_empty()) {
     Connection& connection = ended_.pop();
     const LockGuard guard(connection.lock);
-    if (!connection.reported) continue;
+    if (!connection.life.is_reported()) continue;
     connections_.erase(key_of(connection.peer));
     return &connection;
   }
@@ -73,8 +73,8 @@ uint32_t ConnectionTable::of_node(uint32_t nid) const {
 void ConnectionTable::note_end(Connection& connection) noexcept {
   const LockGuard guard(mutex_);
   const LockGuard connection_guard(connection.lock);
-  if (!connection.is(ConnectionState::failed)) return;
-  connection.reported = true;
+  if (!connection.life.is(ConnectionState::failed)) return;
+  connection.life.note_reported();
   leave_node(connection.peer.nid);
   if (reuses_places_) ended_.push(connection);
 }
@@ -84,12 +84,8 @@ void ConnectionTable::note_end(Connection& connection) noexcept {
 void ConnectionTable::make_idle(Connection& connection) noexcept {
   uint64_t random = 0;
   while (random == 0) random = random_u64() << number_index_bits;
-  connection.number = random | arena_.index_of(connection);
-  connection.incarnation = 0;
-  connection.announced = false;
-  connection.reported = false;
+  connection.life.renew(random | arena_.index_of(connection));
   connection.silence = {};
-  connection.move_to(ConnectionState::idle);
 }
 
 Connection* ConnectionTable::by_number(uint64_t number) const noexcept {

@@ -22,17 +22,17 @@ class ConnectionTable {
 
   [[nodiscard]] Connection* find(ProcessId peer) const;
   // Idle, if it had failed, or has never been: then it may take the place of one that has failed.
-  // nullptr: too many, or another one would be more than so many with processes of its node.
-  // Throws when there is no memory.
+  // nullptr: there are too many connections, or `most_of_node` with processes of that node. Throws
+  // when there is no memory.
   [[nodiscard]] Connection* find_or_make(ProcessId peer, uint32_t most_of_node = UINT32_MAX);
   // Connections with processes of that node that have not ended.
   [[nodiscard]] uint32_t of_node(uint32_t nid) const;
   // The poller. It has failed, and its link is not used any more until one side connects.
   void note_end(Connection& connection) noexcept;
-  // The poller. One for which fits(connection), its lock held; looks at a few, each time at others.
+  // The poller. One for which fits(connection), its lock held; tries a few, each time others.
   template <typename Fits>
   [[nodiscard]] Connection* search(const Fits& fits) noexcept {
-    for (unsigned i = 0; i < most_looked_at; ++i) {
+    for (unsigned i = 0; i < most_tried; ++i) {
       if (++searched_ >= arena_.high_water()) searched_ = 0;
       Connection& connection = arena_.at(searched_);
       const LockGuard guard(connection.lock);
@@ -43,7 +43,7 @@ class ConnectionTable {
   // The connection that once had that number, or still has it: compare.
   [[nodiscard]] Connection* by_number(uint64_t number) const noexcept;
 
-  // For debuggers: takes no lock.
+  // Visits all connections without a lock, for debuggers.
   template <typename Visit>
   void for_each_unlocked(const Visit& visit) const noexcept {
     for (uint32_t i = 0; i < arena_.high_water(); ++i) visit(arena_.at(i));
@@ -56,7 +56,7 @@ class ConnectionTable {
   }
 
  private:
-  static constexpr unsigned most_looked_at = 64;
+  static constexpr unsigned most_tried = 64;
 
   void make_idle(Connection& connection) noexcept LINTEL_REQUIRES(connection.lock);
   Connection* take_place() noexcept LINTEL_REQUIRES(mutex_);
@@ -66,7 +66,7 @@ class ConnectionTable {
   mutable Mutex mutex_;  // before the locks of connections
   std::unordered_map<uint64_t, Connection*> connections_ LINTEL_GUARDED_BY(mutex_);
   std::unordered_map<uint32_t, uint32_t> of_node_
-      LINTEL_GUARDED_BY(mutex_);  // how many of them have not ended
+      LINTEL_GUARDED_BY(mutex_);  // number of connections that have not ended, by nid
   Arena<Connection> arena_;
   ConnectionStack<&Connection::ended> ended_ LINTEL_GUARDED_BY(mutex_);  // some are connected again
   uint32_t searched_ = 0;

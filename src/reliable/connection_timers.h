@@ -1,18 +1,19 @@
-// Which connections have timers, and when the next one is due. They are on a list of the poller.
-// Another thread that sets a timer passes the connection through a lock-free stack, and wakes the
-// poller if it would sleep too long. Message path.
+// The connections that have timers, and the time at which the next one is due. They are on a list
+// of the poller. Another thread that sets a timer passes the connection through a lock-free stack,
+// and wakes the poller if it would sleep too long. Message path.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "reliable/connection.h"
 #include "util/doorbell.h"
 
 namespace lintel {
 
-// Notifies the poller, which may not be asking the link or be asleep, of work. Any thread.
+// Notifies the poller of work: it may be asleep, or may not poll the link. Any thread.
 class PollerWakeup {
  public:
   // Set-up path.
@@ -23,10 +24,10 @@ class PollerWakeup {
       disturbed_.store(true, std::memory_order_release);
     if (doorbell_ != nullptr) doorbell_->ring_if_sleeping();
   }
-  // The poller. A call of wake() from here on is noticed.
+  // The poller. A later call of wake() is noticed.
   void reset() noexcept { disturbed_.store(false, std::memory_order_seq_cst); }
   [[nodiscard]] bool is_set() const noexcept { return disturbed_.load(std::memory_order_seq_cst); }
-  // For DescriptorWatch, which rings the doorbell itself.
+  // The flag for DescriptorWatch, which rings the doorbell itself.
   [[nodiscard]] std::atomic<bool>& flag() noexcept { return disturbed_; }
 
  private:
@@ -40,10 +41,10 @@ class ConnectionTimers {
 
   explicit ConnectionTimers(PollerWakeup& wakeup) noexcept : wakeup_(wakeup) {}
 
-  // Any thread. run() looks at it at that time at the latest.
+  // Any thread. run() visits it at that time at the latest.
   void set(Connection& connection, uint64_t at_ns) noexcept LINTEL_REQUIRES(connection.lock) {
     if (!connection.with_timer.linked) add(connection);
-    // The poller may have stopped asking the link, or fallen asleep, before this one was set.
+    // The poller may have stopped polling the link, or be asleep, since before this timer was set.
     if (at_ns < earliest_ns_.load(std::memory_order_relaxed) && lower(at_ns)) wakeup_.wake();
   }
 
@@ -60,10 +61,10 @@ class ConnectionTimers {
     return new_.load(std::memory_order_seq_cst) != nullptr;
   }
   [[nodiscard]] bool is_empty() const noexcept { return active_ == nullptr; }
-  // Calls look(connection) for each connection with timers; it returns when the next one is due.
+  // Calls visit(connection) for each connection with timers; it returns when the next one is due.
   // `never`: it has called done(), and is left out until set() is called again.
-  template <typename Look>
-  void run(const Look& look) noexcept {
+  template <typename Visit>
+  void run(const Visit& visit) noexcept {
     // A thread that sets a timer from here on lowers this again.
     earliest_ns_.exchange(never, std::memory_order_seq_cst);
     adopt_new();
@@ -71,7 +72,7 @@ class ConnectionTimers {
     for (Connection** link = &active_; *link != nullptr;) {
       ConnectionHook& hook = (*link)->with_timer;
       Connection* const next = hook.next;
-      const uint64_t at_ns = look(**link);
+      const uint64_t at_ns = visit(**link);
       if (at_ns == never)
         *link = next;
       else
@@ -80,7 +81,7 @@ class ConnectionTimers {
     }
     lower(earliest);
   }
-  // Within `look`.
+  // Within `visit`.
   static void done(Connection& connection) noexcept LINTEL_REQUIRES(connection.lock) {
     connection.with_timer.linked = false;
   }
@@ -91,12 +92,31 @@ class ConnectionTimers {
   }
 
  private:
-  void add(Connection& connection) noexcept;
-  bool lower(uint64_t at_ns) noexcept;
-  void adopt_new() noexcept;
+  void add(Connection& connection) noexcept {
+    connection.with_timer.linked = true;
+    Connection* head = new_.load(std::memory_order_relaxed);
+    do {
+      connection.with_timer.next = head;
+    } while (!new_.compare_exchange_weak(head, &connection, std::memory_order_release,
+                                         std::memory_order_relaxed));
+  }
+  bool lower(uint64_t at_ns) noexcept {
+    uint64_t earliest = earliest_ns_.load(std::memory_order_relaxed);
+    while (at_ns < earliest)
+      if (earliest_ns_.compare_exchange_weak(earliest, at_ns, std::memory_order_seq_cst))
+        return true;
+    return false;
+  }
+  void adopt_new() noexcept {
+    Connection* added = new_.exchange(nullptr, std::memory_order_acquire);
+    while (added != nullptr) {
+      Connection* const next = std::exchange(added->with_timer.next, active_);
+      active_ = std::exchange(added, next);
+    }
+  }
 
   PollerWakeup& wakeup_;
-  std::atomic<uint64_t> earliest_ns_{never};  // nothing is due before
+  std::atomic<uint64_t> earliest_ns_{never};  // no timer is due earlier
   std::atomic<Connection*> new_{nullptr};
   alignas(64) Connection* active_ = nullptr;
 };

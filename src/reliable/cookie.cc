@@ -70,7 +70,7 @@ uint64_t CookieMaker::make_for_period(const LinkAddress& from, const HandshakeBo
   input.period = period;
   input.predecessor = predecessor;
   input.body = body;
-  // What only the later message carries.
+  // These fields are set only in the later message.
   input.body.cookie = 0;
   std::memset(input.body.proof, 0, sizeof input.body.proof);
   return siphash(key_, &input, sizeof input);

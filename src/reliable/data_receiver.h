@@ -1,11 +1,10 @@
-// Numbered frames in order: takes the next one, with those that came early and follow it. Keeps
-// early ones, acknowledges duplicates. Message path; the poller, no lock held.
+// Numbered frames in order: takes the next one, with kept ones that follow it. Keeps those that are
+// out of order, acknowledges duplicates. Message path; the poller, no lock held.
 #pragma once
 
 #include "reliable/acknowledger.h"
 #include "reliable/connection_closer.h"
-#include "reliable/frame_parts.h"
-#include "reliable/received_acknowledgements.h"
+#include "reliable/sender.h"
 
 namespace lintel {
 
@@ -17,9 +16,8 @@ class MessageAssembler {
  public:
   enum class Taken : uint8_t { yes, no_room, malformed };
 
-  // `early`: of the buffers that are given to take().
-  MessageAssembler(const ReliableContext& context, FramePool& early, Reassembly& reassembly,
-                   MessageBatch& batch, ConnectionCloser& closer) noexcept;
+  MessageAssembler(const ReliableContext& context, MessageBatch& batch,
+                   ConnectionCloser& closer) noexcept;
 
   // The body of the next numbered frame. `held`: its buffer, if that is not the link's; taken over
   // on yes.
@@ -43,29 +41,25 @@ class MessageAssembler {
   bool begin_message(Connection& connection, uint32_t bytes, uint64_t now_ns) noexcept
       LINTEL_REQUIRES(polling);
 
+  const ReliableContext context_;
   const uint32_t longest_data_;
   // A message that has made no progress for so long may lose its buffer.
-  const uint64_t patience_ns_;
-  FramePool& early_;
-  Reassembly& reassembly_;
+  const uint64_t stall_timeout_ns_;
   MessageBatch& batch_;
   ConnectionCloser& closer_;
 };
 
 class DataReceiver {
  public:
-  DataReceiver(const ReliableContext& context, FramePool& early, ConnectionTimers& timers,
-               ReceivedAcknowledgements& received, Acknowledger& acknowledger, MessageBatch& batch,
-               ConnectionCloser& closer, MessageAssembler& assembler) noexcept
+  DataReceiver(const ReliableContext& context, Sender& sender, Acknowledger& acknowledger,
+               MessageBatch& batch, ConnectionCloser& closer, MessageAssembler& assembler) noexcept
       : context_(context),
-        early_(early),
-        timers_(timers),
-        received_(received),
+        longest_frame_(std::max(context.link.mtu(), PacketLink::least_mtu)),
+        sender_(sender),
         acknowledger_(acknowledger),
         batch_(batch),
         closer_(closer),
-        assembler_(assembler),
-        parts_(early, std::max(context.link.mtu(), PacketLink::least_mtu)) {}
+        assembler_(assembler) {}
 
   // A data frame whose check is right, on an established connection.
   void take(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
@@ -73,17 +67,9 @@ class DataReceiver {
   // A part of one; what it acknowledges was taken.
   void take_part(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
                  uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
-  // Whether parts of a frame are missing. Forgets those of a frame that came as a whole after all.
-  [[nodiscard]] bool awaits_parts(Connection& connection) noexcept {
-    if (connection.parts == nullptr) return false;
-    if (sequence_distance(connection.parts->sequence, connection.receive.expected()) < 0)
-      parts_.drop(connection.parts);
-    return connection.parts != nullptr;
-  }
-
   // When to try again, after an expected frame found no room for its message and was kept:
   static constexpr uint64_t room_retry_ns = 1'000'000;
-  // The expected frame, if it is kept. False: it is not.
+  // Takes the expected frame if it is kept. False: it is not.
   bool take_kept(Connection& connection, uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
 
  private:
@@ -92,25 +78,25 @@ class DataReceiver {
 
   Handled take_next(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
                     uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
+  bool is_new(Connection& connection, const FrameHeader& header,
+              ReceiveWindow::Place place) noexcept LINTEL_REQUIRES(polling);
   void take_rare(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
                  uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
   void keep(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
             uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
-  [[nodiscard]] uint64_t room_for_early(const Connection& connection) const noexcept;
-  Taken take_early(Connection& connection, FrameBuffer* early, uint64_t now_ns) noexcept
+  [[nodiscard]] uint64_t room_to_keep(const Connection& connection) const noexcept;
+  Taken take_frame(Connection& connection, FrameBuffer* kept, uint64_t now_ns) noexcept
       LINTEL_REQUIRES(polling);
-  void go_on_after(Connection& connection, Taken taken, FrameBuffer* early, uint32_t length,
+  void go_on_after(Connection& connection, Taken taken, FrameBuffer* kept, uint32_t length,
                    uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
 
   const ReliableContext context_;
-  FramePool& early_;
-  ConnectionTimers& timers_;
-  ReceivedAcknowledgements& received_;
+  const uint32_t longest_frame_;  // of a peer
+  Sender& sender_;
   Acknowledger& acknowledger_;
   MessageBatch& batch_;
   ConnectionCloser& closer_;
   MessageAssembler& assembler_;
-  FrameParts parts_;
 };
 
 }  // namespace lintel

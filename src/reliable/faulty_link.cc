@@ -135,7 +135,7 @@ void FaultyLink::let_overtaken_go() noexcept {
   }
 }
 
-// One bit anywhere.
+// Changes one bit of the frame.
 void FaultyLink::corrupt(const OutboundFrame& frame) noexcept {
   if (scratch_ == nullptr) scratch_.reset(new (std::nothrow) std::byte[link_->mtu()]);
   if (scratch_ == nullptr) return;

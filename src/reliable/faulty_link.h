@@ -1,5 +1,5 @@
 // A PacketLink that loses, doubles, reorders and damages the frames sent through it, on purpose and
-// deterministically (PTL_FAULTS). For tests; message path only where faults are asked for.
+// deterministically (PTL_FAULTS). For tests; message path only where faults are requested.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,8 @@ namespace {
 
 constexpr uint32_t small_frame = 256;
 constexpr uint32_t medium_frame = 2048;
-constexpr unsigned share_of_memory[FramePool::size_classes] = {8, 4, 2};  // one nth
+// Divisors: each class has 1/n of the memory.
+constexpr unsigned share_of_memory[FramePool::size_classes] = {8, 4, 2};
 
 constexpr uint64_t footprint(uint32_t capacity) noexcept {
   return (sizeof(FrameBuffer) + capacity + 63) & ~uint64_t{63};
@@ -32,8 +33,11 @@ bool FrameBuffer::compute_body_check(uint32_t seed) noexcept {
         lintel::body_check(self.body_check, self.payload, self.length - self.held_bytes);
   };
   if (payload == nullptr) return true;
-  return (flags & frame_unchecked) != 0 ? is_readable(payload, length - held_bytes)
-                                        : guarded_call(add_payload, this);
+  return (flags & frame_unchecked) != 0 ? has_readable_payload() : guarded_call(add_payload, this);
+}
+
+bool FrameBuffer::has_readable_payload() const noexcept {
+  return payload == nullptr || is_readable(payload, length - held_bytes);
 }
 
 FramePool::~FramePool() {

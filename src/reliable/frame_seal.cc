@@ -114,8 +114,8 @@ FrameOpener::Result FrameOpener::open_frame(const FrameHeader& header, std::byte
                      reinterpret_cast<const uint8_t*>(frame + held_bytes)))
     return Result::damaged;
   window_.mark(counter);
-  // In the middle of the newest epoch nothing of the one before it is under way any more. Without a
-  // next key, frames of the next epoch are damaged.
+  // In the middle of the newest epoch no frame of the epoch before it is on the way any more.
+  // Without a next key, frames of the next epoch count as damaged.
   const uint64_t half = uint64_t{1} << (settings_.epoch_bits - 1);
   if (epoch == ciphers_.newest() && (counter & half) != 0) static_cast<void>(ciphers_.advance());
   return Result::good;

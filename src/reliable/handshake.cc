@@ -15,20 +15,18 @@ namespace lintel {
 
 namespace {
 
-constexpr uint64_t first_attempt_gap_ns = 2'000'000;
-constexpr unsigned most_doublings = 6;
-// So long a good answer is waited for after a refusal that proves nothing: this share of the time
-// after which a peer counts as dead.
+// After a refusal that proves nothing, an acceptance is awaited for this share of the time after
+// which a peer counts as dead.
 constexpr uint64_t share_for_refusals = 16;
 
-// Of the peer: why it is refused, or why it refuses.
+// Returns a clause about the peer: why it is refused, or why it refuses.
 const char* text_of(RefuseCause cause) noexcept {
   static constexpr const char* texts[] = {
       "it refused the connection",
       "it speaks another version of the protocol; use the same library everywhere",
       "its job key (PTL_JOB_KEY) is another one, or only one side has one",
       "it belongs to another user", "there are too many connections",
-      // In parentheses: Clang takes two literals in a list for a forgotten comma.
+      // The parentheses prevent a warning of Clang about a missing comma between two literals.
       ("there is no job key, and it is no process of this user on this node, or one of both cannot "
        "use /dev/shm: set PTL_JOB_KEY to the same secret in all processes, or PTL_UDP_OPEN=1 to "
        "admit everybody"),
@@ -41,13 +39,14 @@ const char* text_of(RefuseCause cause) noexcept {
   return texts[index < std::size(texts) ? index : 0];
 }
 
-// What the run-time library tells from a process that has not started yet.
+// Records a refusal, so that the run-time library can distinguish it from a process that has not
+// started yet.
 void note_lasting(ProcessId peer, RefuseCause cause) noexcept {
   if (cause != RefuseCause::none && cause != RefuseCause::no_room)
     note_refusal(peer.nid, peer.pid, text_of(cause));
 }
 
-// One that is lost here is repeated like one that is lost on the way.
+// Sends a frame. A frame that the link does not take is repeated like one that is lost on the way.
 void send_frame(PacketLink& link, FrameHeader header, const void* body, size_t bytes,
                 const LinkAddress& to) noexcept {
   header.version = frame_version;
@@ -70,7 +69,7 @@ bool read_frame(const InboundFrame& frame, Body& body, ReliableCounters& counter
   return true;
 }
 
-// What the sender states about itself. A slot takes the longest frame.
+// Whether the statements of the sender about itself are possible. A slot takes the longest frame.
 bool is_plausible(const HandshakeBody& body) noexcept {
   return body.number != 0 && body.incarnation != 0 && body.mtu >= PacketLink::least_mtu &&
          (body.slot_bytes == 0 ||
@@ -91,9 +90,10 @@ bool Handshake::needs_no_check(ProcessId peer) const noexcept {
          !seals();
 }
 
-// Which frames get here: hardly longer ones than go from here to the peer.
+// Returns the length of the longest frame from the peer: the path may be as narrow as the route to
+// the peer.
 uint32_t Handshake::taken_bytes(const Connection& connection) const noexcept {
-  return std::min(connection.route.mtu, context_.link.mtu());
+  return std::min(connection.life.route().mtu, context_.link.mtu());
 }
 
 HandshakeBody Handshake::own_body(ProcessId to) const noexcept {
@@ -125,58 +125,46 @@ void Handshake::send(FrameType type, const LinkAddress& to, uint64_t receiver_nu
 }
 
 void Handshake::start(Connection& connection, uint64_t now_ns) noexcept {
-  connection.opening.reset(new (std::nothrow) Opening);
-  if (connection.opening == nullptr) return;  // the caller tries again
-  fill_random(connection.opening->nonce, nonce_bytes);
-  if (seals() && !connection.opening->keys.make_share(*proof_.crypto())) {
-    connection.opening.reset();
-    return;
-  }
-  connection.opening->started_ns = now_ns;
-  connection.move_to(ConnectionState::opening);
+  std::unique_ptr<Opening> opening(new (std::nothrow) Opening);
+  // The caller tries again.
+  if (opening == nullptr || !opening->start(seals() ? proof_.crypto() : nullptr, now_ns)) return;
+  connection.life.open(std::move(opening));
   attempt(connection, now_ns);
 }
 
 void Handshake::attempt(Connection& connection, uint64_t now_ns) noexcept {
-  Opening& opening = *connection.opening;
-  const unsigned doublings = std::min(opening.attempts++, most_doublings);
-  opening.next_attempt_ns = now_ns + (first_attempt_gap_ns << doublings);
-  timers_.set(connection, opening.next_attempt_ns);
-  if (!opening.routed) {
-    const ResolveStatus status = context_.link.resolve(connection.peer, connection.route, nullptr);
-    opening.routed = status == ResolveStatus::resolved;
-    opening.unreachable = status == ResolveStatus::unreachable;
-    if (!opening.routed) return;
+  Opening& opening = *connection.life.opening();
+  context_.timers.set(connection, opening.count_attempt(now_ns));
+  if (!opening.is_routed()) {
+    Route route = connection.life.route();
+    opening.note_route(context_.link.resolve(connection.peer, route, nullptr));
+    connection.life.set_route(route);
+    if (!opening.is_routed()) return;
   }
   HandshakeBody body = own_body(connection.peer);
-  body.number = connection.number;
+  body.number = connection.life.number();
   body.mtu = taken_bytes(connection);
-  std::memcpy(body.nonce, opening.nonce, nonce_bytes);
-  std::memcpy(body.share, opening.keys.share(), share_bytes);
-  if (opening.challenged) {
-    body.cookie = opening.cookie;
-    proof_.prove(ProofRole::connect, body, body.nonce, body.number);
-  }
-  send(opening.challenged ? FrameType::connect : FrameType::hello, connection.route.address, 0,
-       body);
+  opening.write_to(body);
+  if (opening.is_challenged()) proof_.prove(ProofRole::connect, body, body.nonce, body.number);
+  send(opening.is_challenged() ? FrameType::connect : FrameType::hello,
+       connection.life.route().address, 0, body);
 }
 
 uint64_t Handshake::go_on(Connection& connection, bool unreachable, uint64_t now_ns,
                           Link::Failure& failure) noexcept {
-  const Opening& opening = *connection.opening;
+  const Opening& opening = *connection.life.opening();
   const uint64_t timeout_ns = context_.settings.peer_timeout_ns;
-  if (opening.refusal != RefuseCause::none &&
-      elapsed_ns(opening.refused_ns, now_ns) > timeout_ns / share_for_refusals) {
-    note_lasting(connection.peer, opening.refusal);
-    failure = {Link::Failure::Kind::refused, text_of(opening.refusal)};
-  } else if (opening.unreachable || unreachable) {
+  if (opening.refused_for_ns(now_ns) > timeout_ns / share_for_refusals) {
+    note_lasting(connection.peer, opening.refusal());
+    failure = {Link::Failure::Kind::refused, text_of(opening.refusal())};
+  } else if (opening.is_unreachable() || unreachable) {
     failure = {Link::Failure::Kind::gone, "no such process there"};
-  } else if (elapsed_ns(opening.started_ns, now_ns) > timeout_ns) {
+  } else if (opening.lasts_ns(now_ns) > timeout_ns) {
     failure = {Link::Failure::Kind::gone, "it does not answer"};
-  } else if (now_ns >= opening.next_attempt_ns) {
+  } else if (now_ns >= opening.next_attempt_ns()) {
     attempt(connection, now_ns);
   }
-  return opening.next_attempt_ns;
+  return opening.next_attempt_ns();
 }
 
 void Handshake::take(const InboundFrame& frame, const FrameHeader& header,
@@ -203,7 +191,8 @@ void Handshake::take(const InboundFrame& frame, const FrameHeader& header,
   }
 }
 
-// Of another version of the protocol nothing is read but what all have in common: see frame.h.
+// Takes a frame of another version of the protocol. Only the fields that all versions have in
+// common are read: see frame.h.
 void Handshake::take_of_other_version(const InboundFrame& frame, const FrameHeader& header,
                                       uint64_t now_ns) noexcept {
   context_.counters.malformed.increment();
@@ -231,67 +220,60 @@ void Handshake::take_of_other_version(const InboundFrame& frame, const FrameHead
   send_frame(context_.link, answer, nullptr, 0, *frame.from);
 }
 
-// Where frames are sealed, a refusal without proof does not end the attempt at once. So an attacker
-// who can send frames, but not stop those of others, cannot prevent a connection.
+// Takes a refusal. Where frames are sealed, a refusal without proof does not end the attempt at
+// once. So an attacker who can send frames, but cannot stop those of others, cannot prevent a
+// connection.
 void Handshake::take_refusal(Connection& connection, RefuseCause cause, uint64_t now_ns) noexcept {
   if (!seals()) {
     note_lasting(connection.peer, cause);
     return closer_.refused(connection, text_of(cause));
   }
   const LockGuard guard(connection.lock);
-  Opening& opening = *connection.opening;
-  if (opening.refusal != RefuseCause::none) return;
-  opening.refusal = cause == RefuseCause::none ? RefuseCause::job : cause;
-  opening.refused_ns = now_ns;
+  connection.life.opening()->note_refusal(cause == RefuseCause::none ? RefuseCause::job : cause,
+                                          now_ns);
 }
 
 // The connection that a frame answers, if it is one that waits for an answer from there.
 Connection* Handshake::awaiting(const InboundFrame& frame,
                                 const FrameHeader& header) const noexcept {
-  Connection* const connection = table_.by_number(header.connection);
+  Connection* const connection = context_.table.by_number(header.connection);
   if (connection == nullptr) return nullptr;
   const LockGuard guard(connection->lock);
-  const bool fits = connection->is(ConnectionState::opening) &&
-                    connection->number == header.connection && connection->opening->routed &&
-                    connection->route.address == *frame.from;
+  const ConnectionLife& life = connection->life;
+  const bool fits = life.is(ConnectionState::opening) && life.number() == header.connection &&
+                    life.opening()->is_routed() && life.route().address == *frame.from;
   return fits ? connection : nullptr;
 }
 
 void Handshake::take_challenge(Connection& connection, const HandshakeBody& body,
                                uint64_t now_ns) noexcept {
   const LockGuard guard(connection.lock);
-  Opening& opening = *connection.opening;
-  if (opening.challenged && opening.cookie == body.cookie) return;  // a duplicate
-  opening.challenged = true;
-  opening.cookie = body.cookie;
-  opening.attempts = 0;
-  attempt(connection, now_ns);
+  if (connection.life.opening()->take_challenge(body.cookie)) attempt(connection, now_ns);
 }
 
-// Why the connection has to fail.
+// Returns why the connection has to fail.
 RefuseCause Handshake::take_accept(Connection& connection, const HandshakeBody& body,
                                    uint64_t now_ns) noexcept {
-  // What takes so long that senders would wait for the lock is done before it is taken. While it
-  // opens, only this thread changes the connection.
-  if (!connection.opening->challenged) return RefuseCause::none;
+  // The proofs take long, so they are checked before the lock is taken. Only this thread changes a
+  // connection that is opening.
+  Opening& opening = *connection.life.opening();
+  if (!opening.is_challenged()) return RefuseCause::none;
   if (!is_plausible(body) || body.message_version != message_version) {
     context_.counters.malformed.increment();
     return RefuseCause::none;
   }
-  Opening& opening = *connection.opening;
   const RefuseCause cause =
-      judge(body, proof_.check(ProofRole::accept, body, opening.nonce, connection.number));
+      judge(body, proof_.check(ProofRole::accept, body, opening.nonce(), connection.life.number()));
   if (cause != RefuseCause::none) {
-    if (opening.refusal == RefuseCause::none) context_.counters.handshakes_refused.increment();
+    if (opening.refusal() == RefuseCause::none) context_.counters.handshakes_refused.increment();
     return cause;
   }
   std::unique_ptr<SecureChannel> secure;
   if (seals()) {
     HandshakeBody own = own_body(connection.peer);
-    own.number = connection.number;
-    std::memcpy(own.nonce, opening.nonce, nonce_bytes);
-    std::memcpy(own.share, opening.keys.share(), share_bytes);
-    secure = make_channel(opening.keys, own, body, true);
+    own.number = connection.life.number();
+    opening.write_to(own);
+    secure = make_channel(opening.keys(), own, body, true);
     if (secure == nullptr) return RefuseCause::none;  // no memory: the peer answers again
   }
   const LockGuard guard(connection.lock);
@@ -299,8 +281,8 @@ RefuseCause Handshake::take_accept(Connection& connection, const HandshakeBody& 
   return RefuseCause::none;
 }
 
-// From the bodies of `connect` and `accept`, of which one is that of this process. nullptr: no
-// memory, or a share that is none.
+// Makes the channel from the bodies of `connect` and `accept`, of which one is that of this
+// process. nullptr: no memory, or an invalid share.
 std::unique_ptr<SecureChannel> Handshake::make_channel(SessionKeys& keys,
                                                        const HandshakeBody& opener,
                                                        const HandshakeBody& called,
@@ -343,12 +325,12 @@ RefuseCause Handshake::judge(const HandshakeBody& body, bool proven) const noexc
   const bool has_key = proof_.admission() == Admission::job_key;
   const bool is_of_user = body.uid == context_.settings.uid;
   if (has_key || body.admission == Admission::job_key) {
-    // Who changes the demand on the way also makes the proof wrong.
+    // If an attacker changes `admission` on the way, the proof is wrong, too.
     if (body.admission == proof_.admission() && body.security != context_.settings.security)
       return RefuseCause::security;
     if (body.admission != proof_.admission() || !proven) return RefuseCause::job;
   } else if (is_of_user && (body.admission != proof_.admission() || !proven)) {
-    // What protects frames also decides how the secret of a node is proven.
+    // The proof of a node's secret depends on `security`, which may be the cause of the failure.
     return body.security == context_.settings.security ? RefuseCause::closed
                                                        : RefuseCause::security;
   }
@@ -378,17 +360,18 @@ void Handshake::refuse(const InboundFrame& frame, const HandshakeBody& body, Ref
 void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& body,
                              uint64_t now_ns) noexcept {
   const ProcessId peer{body.from_nid, body.from_pid};
-  Connection* const known = table_.find(peer);
+  Connection* const known = context_.table.find(peer);
   const bool again =
-      known != nullptr && known->is_established() && known->peer_number == body.number;
+      known != nullptr && known->life.is_established() && known->life.peer_number() == body.number;
   if (peer == context_.link.id() || !is_plausible(body) ||
       !cookies_.is_good(body.cookie, *frame.from, body, last_number_of(peer), now_ns)) {
-    if (again && known->cookie == body.cookie) return send_accept(*known, body);  // ours was lost
+    if (again && known->life.cookie() == body.cookie)
+      return send_accept(*known, body);  // ours was lost
     context_.counters.strangers.increment();
-    // If it is too old, or another connection came after, the caller goes on with a new one.
+    // The cookie may be too old, or of an earlier connection: the caller continues with a new one.
     return take_hello(frame, body, now_ns);
   }
-  // From here on the sender is known to get what is sent to its address.
+  // The cookie has shown that the sender receives frames at its address.
   const RefuseCause cause =
       judge(body, proof_.check(ProofRole::connect, body, body.nonce, body.number));
   if (cause != RefuseCause::none) return refuse(frame, body, cause, now_ns);
@@ -405,12 +388,13 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
   if (again) return send_accept(*known, body);
   Connection* const connection = place_for(peer, now_ns);
   if (connection == nullptr) return refuse(frame, body, RefuseCause::no_room, now_ns);
-  // As in take_accept(): a thread that sends may start to open it, but its number stays.
+  // No lock is taken yet, as in take_accept(). A thread that sends may start to open the
+  // connection, but its number stays.
   std::unique_ptr<SecureChannel> secure;
   if (seals()) {
     SessionKeys keys;
     HandshakeBody own = own_body(peer);
-    own.number = connection->number;
+    own.number = connection->life.number();
     if (!keys.make_share(*proof_.crypto())) return;
     std::memcpy(own.share, keys.share(), share_bytes);
     secure = make_channel(keys, body, own, false);
@@ -419,10 +403,9 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
   {
     const LockGuard guard(connection->lock);
     // Both called at once: the call of the process with the higher address goes through.
-    if (connection->is(ConnectionState::opening) && key_of(context_.link.id()) > key_of(peer))
+    if (connection->life.is(ConnectionState::opening) && key_of(context_.link.id()) > key_of(peer))
       return;
-    connection->route = route;
-    connection->cookie = body.cookie;
+    connection->life.note_call(route, body.cookie);
     establish(*connection, body, std::move(secure), now_ns);
   }
   send_accept(*connection, body);
@@ -430,24 +413,25 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
 
 // The caller's number of its last connection with us; 0: there was none.
 uint64_t Handshake::last_number_of(ProcessId peer) const {
-  Connection* const known = table_.find(peer);
+  Connection* const known = context_.table.find(peer);
   if (known == nullptr) return 0;
   const LockGuard guard(known->lock);
-  return known->peer_number;
+  return known->life.peer_number();
 }
 
 // The connection that is to be established. If it belonged to an earlier process, or the caller
 // gave it up, it fails first.
 Connection* Handshake::place_for(ProcessId peer, uint64_t now_ns) noexcept {
-  Connection* const known = table_.find(peer);
-  if (known != nullptr && known->is_established()) closer_.fail(*known, "it was started again");
+  Connection* const known = context_.table.find(peer);
+  if (known != nullptr && known->life.is_established())
+    closer_.fail(*known, "it was started again");
   const uint32_t most = context_.settings.most_of_node;
   try {
-    Connection* const connection = table_.find_or_make(peer, most);
+    Connection* const connection = context_.table.find_or_make(peer, most);
     if (connection != nullptr || !context_.settings.reuses_places ||
-        !closer_.give_up_silent(peer.nid, table_.of_node(peer.nid) < most, now_ns))
+        !closer_.give_up_silent(peer.nid, context_.table.of_node(peer.nid) < most, now_ns))
       return connection;
-    return table_.find_or_make(peer, most);
+    return context_.table.find_or_make(peer, most);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
@@ -455,46 +439,34 @@ Connection* Handshake::place_for(ProcessId peer, uint64_t now_ns) noexcept {
 
 void Handshake::send_accept(const Connection& connection, const HandshakeBody& body) noexcept {
   HandshakeBody answer = own_body(connection.peer);
-  answer.number = connection.number;
+  answer.number = connection.life.number();
   answer.mtu = taken_bytes(connection);
-  if (connection.secure != nullptr)
-    std::memcpy(answer.share, connection.secure->own_share, share_bytes);
+  if (const SecureChannel* const secure = connection.protection.channel())
+    std::memcpy(answer.share, secure->own_share, share_bytes);
   proof_.prove(ProofRole::accept, answer, body.nonce, body.number);
-  send(FrameType::accept, connection.route.address, body.number, answer);
+  send(FrameType::accept, connection.life.route().address, body.number, answer);
 }
 
 // Both sides have proven what they had to.
 void Handshake::establish(Connection& connection, const HandshakeBody& body,
                           std::unique_ptr<SecureChannel> secure, uint64_t now_ns) noexcept {
-  connection.opening.reset();
-  connection.secure = std::move(secure);
-  connection.peer_number = body.number;
-  connection.incarnation = body.incarnation;
-  connection.send_seed = connection_seed(body.number, connection.number);
-  connection.receive_seed = connection_seed(connection.number, body.number);
   connection.uid = body.uid;
-  connection.seal_bytes = connection.secure == nullptr ? 0 : tag_bytes;
-  connection.encrypts = connection.secure != nullptr && connection.secure->send.encrypts();
-  connection.set_frame_bytes(std::min(taken_bytes(connection), body.mtu) - connection.seal_bytes);
-  connection.leaves_unchecked = body.leaves_unchecked == 1 && needs_no_check(connection.peer);
-  connection.most_data_bytes = connection.max_data_bytes.load(std::memory_order_relaxed);
+  connection.protection.open(connection.life.number(), body.number, std::move(secure),
+                             body.leaves_unchecked == 1 && needs_no_check(connection.peer));
+  const uint32_t frame_bytes =
+      std::min(taken_bytes(connection), body.mtu) - connection.protection.seal_bytes();
   connection.send.open(context_.settings.first_sequence,
-                       {body.window_bytes, FrameCharge(body.slot_bytes), connection.frame_bytes,
+                       {body.window_bytes, FrameCharge(body.slot_bytes), frame_bytes,
                         context_.link.properties().queue_delay_ns},
                        context_.settings.shortest_timeout_ns);
+  connection.publish_data_bytes();
   connection.receive.open(body.first_sequence);
   connection.pending = {};
-  connection.deferred = {};
-  connection.probe_of_peer = 0;
-  connection.acknowledge_at_once = false;
-  connection.retry_ns = UINT64_MAX;
-  connection.part_sent = {};
   connection.silence.heard(now_ns);
-  connection.move_to(ConnectionState::established);
+  connection.life.establish(body.number, body.incarnation);
   context_.counters.connections_opened.increment();
   log_message(LogLevel::debug, "%s: connected with %s, frames of %u bytes", context_.link.name(),
-              ProcessText(connection.peer.nid, connection.peer.pid).c_str(),
-              connection.frame_bytes);
+              ProcessText(connection.peer.nid, connection.peer.pid).c_str(), frame_bytes);
 }
 
 std::string Handshake::describe() const {
@@ -514,14 +486,14 @@ void Handshake::send_reset(const InboundFrame& frame, const FrameHeader& header,
   send_frame(context_.link, answer, &body, sizeof body, *frame.from);
 }
 
-// The peer does not know the connection any more: another process has its address now.
+// The connection no longer exists at the peer: another process has its address now.
 void Handshake::take_reset(const InboundFrame& frame) noexcept {
   ResetBody body;
   if (!read_frame(frame, body, context_.counters)) return;
-  Connection* const connection = table_.find({body.nid, body.pid});
-  if (connection == nullptr || !connection->is_established() ||
-      connection->peer_number != body.number || !(connection->route.address == *frame.from) ||
-      !proof_.check(body)) {
+  Connection* const connection = context_.table.find({body.nid, body.pid});
+  if (connection == nullptr || !connection->life.is_established() ||
+      connection->life.peer_number() != body.number ||
+      !(connection->life.route().address == *frame.from) || !proof_.check(body)) {
     context_.counters.strangers.increment();
     return;
   }

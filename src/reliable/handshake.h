@@ -6,7 +6,6 @@
 // question.
 #pragma once
 
-#include "reliable/answer_limit.h"
 #include "reliable/connection_closer.h"
 #include "reliable/connection_timers.h"
 #include "reliable/cookie.h"
@@ -18,13 +17,10 @@ namespace lintel {
 
 class Handshake {
  public:
-  Handshake(const ReliableContext& context, ConnectionTable& table, ConnectionTimers& timers,
-            ConnectionCloser& closer) noexcept
+  Handshake(const ReliableContext& context, ConnectionCloser& closer) noexcept
       : context_(context),
         incarnation_(context.settings.incarnation != 0 ? context.settings.incarnation
                                                        : new_incarnation()),
-        table_(table),
-        timers_(timers),
         closer_(closer),
         limit_(context.link.properties().host_mask) {}
 
@@ -45,8 +41,8 @@ class Handshake {
   void take_reset(const InboundFrame& frame) noexcept LINTEL_REQUIRES(polling);
   void take_of_other_version(const InboundFrame& frame, const FrameHeader& header,
                              uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
-  // Tells a peer of an earlier process with this address that it is gone. Not longer than what it
-  // answers.
+  // Reports to a peer of an earlier process with this address that it is gone. The frame is not
+  // longer than the one that it answers.
   void send_reset(const InboundFrame& frame, const FrameHeader& header, uint64_t now_ns) noexcept;
 
  private:
@@ -84,13 +80,11 @@ class Handshake {
 
   const ReliableContext context_;
   const uint64_t incarnation_;
-  ConnectionTable& table_;
-  ConnectionTimers& timers_;
   ConnectionCloser& closer_;
   AnswerLimit limit_;
   CookieMaker cookies_;
   SaidRecently said_versions_;
-  SaidRecently said_refusals_;  // by cause and node
+  SaidRecently said_refusals_;  // refusals in the log, by cause and node
   JobProof proof_;
 };
 

@@ -1,16 +1,16 @@
 // Both sides of a connection prove that they know the same secret: the job key (PTL_JOB_KEY), or
-// without one the secret of this user on this node. Connection path.
+// without one the secret of this user on this node. From the secret, and from keys of the moment,
+// follow the keys of the connection. Connection path.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
 
+#include "crypto/crypto_module.h"
 #include "reliable/reliable_settings.h"
 
 namespace lintel {
-
-struct CryptoModule;
 
 enum class ProofRole : uint8_t { connect, accept };
 
@@ -21,7 +21,7 @@ class JobProof {
   // without any are accepted.
   [[nodiscard]] bool open(const ReliableSettings& settings, std::string& reason);
   [[nodiscard]] Admission admission() const noexcept { return admission_; }
-  // nullptr: it is not needed.
+  // Returns nullptr if no module is needed.
   [[nodiscard]] const CryptoModule* crypto() const noexcept { return crypto_; }
   // Short keys are stretched, see job_proof.cc.
   [[nodiscard]] std::span<const uint8_t> secret() const noexcept {
@@ -53,6 +53,50 @@ class JobProof {
   std::string secret_;
   uint64_t node_key_[2] = {};
   const CryptoModule* crypto_ = nullptr;
+};
+
+// What both sides know of each other once they have proven the secret. Keys depend on all of it.
+struct SessionTranscript {
+  uint8_t share_of_opener[CryptoModule::share_bytes];
+  uint8_t share_of_called[CryptoModule::share_bytes];
+  uint8_t nonce[nonce_bytes];  // of the opener
+  uint64_t number_of_opener;
+  uint64_t number_of_called;
+  uint32_t opener_nid, opener_pid;
+  uint32_t called_nid, called_pid;
+  uint64_t security;
+};
+static_assert(sizeof(SessionTranscript) == 64 + nonce_bytes + 40);
+
+// The keys of one connection, by HKDF-SHA-256 from two inputs: the X25519 result of two ephemeral
+// key pairs, and the secret that both sides have proven. A secret that leaks later does not decrypt
+// recorded frames.
+class SessionKeys {
+ public:
+  using Key = uint8_t[CryptoModule::cipher_key_bytes];
+
+  SessionKeys() = default;
+  SessionKeys(const SessionKeys&) = delete;
+  SessionKeys& operator=(const SessionKeys&) = delete;
+  ~SessionKeys();
+
+  // An own key pair. False: libcrypto failed.
+  [[nodiscard]] bool make_share(const CryptoModule& crypto) noexcept;
+  [[nodiscard]] const uint8_t (&share() const noexcept)[CryptoModule::share_bytes] {
+    return share_;
+  }
+  // With the share of the peer. False: that is none, or libcrypto failed.
+  [[nodiscard]] bool derive(const CryptoModule& crypto, std::span<const uint8_t> secret,
+                            const uint8_t (&share_of_peer)[CryptoModule::share_bytes],
+                            const SessionTranscript& transcript) noexcept;
+  [[nodiscard]] const Key& to_called() const noexcept { return to_called_; }
+  [[nodiscard]] const Key& to_opener() const noexcept { return to_opener_; }
+
+ private:
+  uint8_t secret_[CryptoModule::share_bytes] = {};
+  uint8_t share_[CryptoModule::share_bytes] = {};
+  Key to_called_ = {};
+  Key to_opener_ = {};
 };
 
 }  // namespace lintel

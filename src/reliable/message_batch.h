@@ -1,6 +1,5 @@
-// Hands received messages up to the sink in bursts, each of one connection. Message path; the
-// poller, without any lock when something is handed up. add() with room in the batch hands nothing
-// up.
+// Passes received messages to the sink in bursts, each of one connection. Message path; the poller,
+// without any lock when something is handed up. add() with room in the batch hands nothing up.
 #pragma once
 
 #include "reliable/connection.h"
@@ -13,12 +12,12 @@ namespace lintel {
 
 class MessageBatch {
  public:
-  // The sink until the next call; nothing has been handed up yet.
+  // Sets the sink until the next call; no message has been delivered yet.
   void begin(MessageSink& sink) noexcept {
     sink_ = &sink;
     handed_up_ = 0;
   }
-  // As many more messages of that connection can be added without a delivery.
+  // Makes room: `count` more messages of that connection can then be added without a delivery.
   void make_room(const Connection& connection, unsigned count) noexcept LINTEL_REQUIRES(polling) {
     if (connection_ != &connection || count_ + count > burst) deliver();
   }
@@ -51,8 +50,7 @@ class MessageBatch {
   };
 
   void announce() noexcept LINTEL_REQUIRES(polling) {
-    if (connection_->announced) return;
-    connection_->announced = true;
+    if (!connection_->life.announce()) return;
     void* const context = sink_->on_new_link(*connection_);
     std::atomic_ref<void*> stored(connection_->context);
     if (stored.load(std::memory_order_acquire) != context)

@@ -22,9 +22,9 @@ void PathMtu::lost(uint32_t sequence, uint32_t bytes, uint64_t now_ns) noexcept 
 }
 
 void PathMtu::set_due(uint64_t due_ns) noexcept {
-  due_ns_ = look_ns_ = due_ns;
+  due_ns_ = check_ns_ = due_ns;
   if (suspected_bytes_ != nothing && losses_ == least_losses)
-    look_ns_ = std::min(look_ns_, suspected_since_ns_ + least_lossy_ns);
+    check_ns_ = std::min(check_ns_, suspected_since_ns_ + least_lossy_ns);
 }
 
 PathMtu::Step PathMtu::go_on(uint64_t now_ns) noexcept {
@@ -43,8 +43,8 @@ PathMtu::Step PathMtu::go_on(uint64_t now_ns) noexcept {
   if (step.probe_bytes != 0) return step;
   probed_bytes_ = 0;
   timer_ns_ = never;
-  set_due(frame_bytes_ == most_bytes_ ? never : now_ns + rest_ns_);
-  rest_ns_ = std::min(2 * rest_ns_, longest_rest_ns);
+  set_due(frame_bytes_ == most_bytes_ ? never : now_ns + raise_ns_);
+  raise_ns_ = std::min(2 * raise_ns_, longest_raise_ns);
   return step;
 }
 
@@ -53,7 +53,7 @@ void PathMtu::narrow() noexcept {
   LINTEL_ASSERT(narrower < frame_bytes_);
   frame_bytes_ = narrower;
   suspected_bytes_ = nothing;
-  rest_ns_ = first_rest_ns;
+  raise_ns_ = first_raise_ns;
 }
 
 void PathMtu::begin_search() noexcept {
@@ -70,7 +70,7 @@ PathMtu::Change PathMtu::judge_probe() noexcept {
     tries_ = silent_ = 0;
     // Something else than before: it is measured exactly.
     is_raise_ = false;
-    rest_ns_ = first_rest_ns;
+    raise_ns_ = first_raise_ns;
     return Change::widened;
   }
   if (!short_answered_) {

@@ -3,15 +3,15 @@
 #include <algorithm>
 
 #include "util/lock.h"
-#include "util/log.h"
+#include "util/node_identity.h"
 
 namespace lintel {
 
 namespace {
 // After this time without an expected answer, links that can test whether the process exists do so.
-constexpr uint64_t ask_for_silent_ns = 200'000'000;
-// So many polls with frames put timers off that are late. At most: frames may never stop coming.
-constexpr unsigned most_put_off = 256;
+constexpr uint64_t process_check_ns = 200'000'000;
+// So many polls with frames defer timers that are late. At most: frames may never stop coming.
+constexpr unsigned most_deferred_polls = 256;
 // check() is called so often in the time that a silent peer is given.
 constexpr uint64_t checks_per_timeout = 4;
 constexpr uint64_t never = ConnectionTimers::never;
@@ -23,51 +23,52 @@ constexpr const char* silent = "it has not answered for the time that PTL_PEER_T
 }  // namespace
 
 void PeerWatch::run_timers(uint64_t now_ns, bool reads) noexcept {
-  const uint64_t late_ns = elapsed_ns(timers_.earliest_ns(), now_ns);
+  const uint64_t late_ns = elapsed_ns(context_.timers.earliest_ns(), now_ns);
   if (pauses_.is_pause(late_ns)) [[unlikely]] {
     // Answers may wait to be read.
-    if (reads && ++put_off_ < most_put_off) return;
-    put_off_ = 0;
-    excuse_all(late_ns, now_ns);
+    if (reads && ++deferred_polls_ < most_deferred_polls) return;
+    deferred_polls_ = 0;
+    extend_all(late_ns, now_ns);
   }
-  looked_ns_ = now_ns;
-  take_hints(now_ns);
-  timers_.run([&](Connection& connection) {
+  polled_ns_ = now_ns;
+  take_unreachable(now_ns);
+  context_.timers.run([&](Connection& connection) {
     polling.assert_held();
-    return look(connection, now_ns);
+    return run(connection, now_ns);
   });
 }
 
 // After a pause of this process.
-void PeerWatch::excuse_all(uint64_t late_ns, uint64_t now_ns) noexcept {
-  const OwnPauses::Excuse excuse = pauses_.end(late_ns, now_ns);
+void PeerWatch::extend_all(uint64_t late_ns, uint64_t now_ns) noexcept {
+  const OwnPauses::Extension extension = pauses_.end(late_ns, now_ns);
   log_message(LogLevel::debug, "%s: this process did not look at its peers for %.1f s; they get %s",
               context_.link.name(), static_cast<double>(late_ns) * 1e-9,
-              excuse.full_time ? "the full time to answer again" : "as much longer to answer");
-  table_.for_each([&](Connection& connection) {
+              extension.full_time ? "the full time to answer again" : "as much longer to answer");
+  context_.table.for_each([&](Connection& connection) {
     const LockGuard guard(connection.lock);
-    connection.silence.excuse(excuse, now_ns);
-    if (connection.opening != nullptr) connection.opening->excuse(excuse, now_ns);
+    connection.silence.extend(extension, now_ns);
+    if (Opening* const opening = connection.life.opening()) opening->extend(extension, now_ns);
   });
 }
 
-void PeerWatch::take_hints(uint64_t now_ns) noexcept {
+void PeerWatch::take_unreachable(uint64_t now_ns) noexcept {
   LinkAddress addresses[16];
   const unsigned count = context_.link.take_unreachable(addresses, std::size(addresses));
   for (unsigned i = 0; i < count; ++i) {
-    timers_.for_each([&](Connection& connection) {
+    context_.timers.for_each([&](Connection& connection) {
       const LockGuard guard(connection.lock);
-      if (connection.route.address == addresses[i]) connection.silence.hint(now_ns);
+      if (connection.life.route().address == addresses[i])
+        connection.silence.report_unreachable(now_ns);
     });
   }
 }
 
-uint64_t PeerWatch::look(Connection& connection, uint64_t now_ns) noexcept {
+uint64_t PeerWatch::run(Connection& connection, uint64_t now_ns) noexcept {
   data_.take_kept(connection, now_ns);
   Link::Failure failure{Link::Failure::Kind::gone, nullptr};
   {
     const LockGuard guard(connection.lock);
-    const uint64_t next_ns = look_locked(connection, now_ns, failure);
+    const uint64_t next_ns = run_locked(connection, now_ns, failure);
     if (failure.reason == nullptr) {
       if (next_ns == never) ConnectionTimers::done(connection);
       return next_ns;
@@ -77,106 +78,138 @@ uint64_t PeerWatch::look(Connection& connection, uint64_t now_ns) noexcept {
     closer_.refused(connection, failure.reason);
   else
     closer_.fail(connection, failure.reason);
-  return now_ns;  // without timers at the next look
+  return now_ns;  // without timers the next time
 }
 
-uint64_t PeerWatch::look_locked(Connection& connection, uint64_t now_ns,
-                                Link::Failure& failure) noexcept {
-  const bool established = connection.is_established();
-  if (established) received_.catch_up(connection);
+uint64_t PeerWatch::run_locked(Connection& connection, uint64_t now_ns,
+                               Link::Failure& failure) noexcept {
+  const bool established = connection.life.is_established();
+  if (established) sender_.catch_up(connection);
   const bool unreachable =
       connection.silence.is_unreachable(connection.peer.nid == context_.link.id().nid, now_ns);
-  if (established) return look_at_established(connection, unreachable, now_ns, failure.reason);
-  if (!connection.is(ConnectionState::opening)) return never;
+  if (established) return run_established(connection, unreachable, now_ns, failure.reason);
+  if (!connection.life.is(ConnectionState::opening)) return never;
   return handshake_.go_on(connection, unreachable, now_ns, failure);
 }
 
 bool PeerWatch::is_gone(Connection& connection, uint64_t awaited_ns) noexcept {
-  return awaited_ns > ask_for_silent_ns &&
-         context_.link.is_gone(connection.peer, connection.route.address);
+  return awaited_ns > process_check_ns &&
+         context_.link.is_gone(connection.peer, connection.life.route().address);
 }
 
-uint64_t PeerWatch::look_at_established(Connection& connection, bool unreachable, uint64_t now_ns,
-                                        const char*& failure) noexcept {
-  if (connection.secure != nullptr && connection.secure->send.is_broken()) {
+// Why a peer that has to answer must fail; nullptr: it may still answer. `spent_ns`: this much of
+// its time counts as over.
+const char* PeerWatch::cause_of_silence(Connection& connection, bool unreachable, uint64_t spent_ns,
+                                        uint64_t now_ns) noexcept {
+  const uint64_t awaited_ns = connection.silence.awaited_ns(now_ns);
+  if (awaited_ns + spent_ns > context_.settings.peer_timeout_ns) return silent;
+  return unreachable || is_gone(connection, awaited_ns) ? gone : nullptr;
+}
+
+uint64_t PeerWatch::run_established(Connection& connection, bool unreachable, uint64_t now_ns,
+                                    const char*& failure) noexcept {
+  if (connection.protection.is_broken()) {
     failure = unsealed;
     return never;
   }
-  SendWindow& window = connection.send;
   if (now_ns >= connection.pending.deadline_ns()) transmitter_.acknowledge(connection, now_ns);
-  paths_.look(connection, now_ns);
-  if (now_ns >= window.deadline_ns()) {
-    const uint64_t awaited_ns = connection.silence.awaited_ns(now_ns);
-    if (awaited_ns > context_.settings.peer_timeout_ns)
-      failure = silent;
-    else if (unreachable || is_gone(connection, awaited_ns))
-      failure = gone;
+  if (connection.send.window.path().is_due(now_ns)) [[unlikely]]
+    follow_path(connection, now_ns);
+  if (now_ns >= connection.send.window.deadline_ns()) {
+    failure = cause_of_silence(connection, unreachable, 0, now_ns);
     if (failure != nullptr) return never;
-    if (window.time_out(now_ns)) {
-      context_.counters.timeouts.increment();
-      transmitter_.transmit(connection, now_ns);
-      // Whether what is sent again arrives now, or only short frames do (PathMtu).
-      if (window.oldest() != nullptr && window.oldest()->length > PathMtu::least_bytes) {
-        window.renew_probe();
-        transmitter_.probe(connection, now_ns);
-      }
-    } else {
-      transmitter_.probe(connection, now_ns);
-    }
-  } else if (now_ns >= connection.retry_ns) {
-    connection.retry_ns = never;
-    if (window.can_send()) transmitter_.transmit(connection, now_ns);
+    time_out(connection, now_ns);
+  } else if (connection.send.take_retry(now_ns) && connection.send.window.can_send()) {
+    transmitter_.transmit(connection, now_ns);
   }
-  const uint64_t unfinished_ns = look_at_unfinished(connection, unreachable, now_ns, failure);
-  const uint64_t next_ns = std::min(
-      {connection.pending.deadline_ns(), connection.retry_ns, window.deadline_ns(), unfinished_ns});
-  return std::min(next_ns, window.path().timer_ns());
+  const uint64_t keep_alive_ns = keep_alive(connection, unreachable, now_ns, failure);
+  return std::min(
+      {connection.pending.deadline_ns(), connection.send.next_timer_ns(), keep_alive_ns});
+}
+
+void PeerWatch::time_out(Connection& connection, uint64_t now_ns) noexcept {
+  SendWindow& window = connection.send.window;
+  if (!window.time_out(now_ns)) return transmitter_.probe(connection, now_ns);
+  context_.counters.timeouts.increment();
+  transmitter_.transmit(connection, now_ns);
+  // Whether what is sent again arrives now, or only short frames do (PathMtu).
+  if (window.empty() || window.queue().oldest()->length <= PathMtu::least_bytes) return;
+  window.losses().renew_probe();
+  transmitter_.probe(connection, now_ns);
 }
 
 // A peer that has sent part of a message, or frames after a missing one, has more to send. If it is
 // silent it is probed, and fails without an answer: otherwise its buffers would never be released.
 // Returns when to check again.
-uint64_t PeerWatch::look_at_unfinished(Connection& connection, bool unreachable, uint64_t now_ns,
-                                       const char*& failure) noexcept {
-  if (connection.half.buffer == nullptr && !connection.receive.has_early() &&
-      !data_.awaits_parts(connection))
-    return never;
-  const uint64_t pause_ns = context_.settings.longest_silence_ns();
+uint64_t PeerWatch::keep_alive(Connection& connection, bool unreachable, uint64_t now_ns,
+                               const char*& failure) noexcept {
+  ReceivingHalf& receive = connection.receive;
+  receive.parts.drop_before(context_.received, receive.window.expected());
+  if (!receive.is_unfinished()) return never;
+  const uint64_t pause_ns = context_.settings.keepalive_ns();
   const uint64_t next_ns = connection.silence.last_sign_ns() + pause_ns;
   if (now_ns < next_ns)
-    return connection.receive.has_expected()
-               ? std::min(next_ns, now_ns + DataReceiver::room_retry_ns)
-               : next_ns;
+    return receive.window.has_expected() ? std::min(next_ns, now_ns + DataReceiver::room_retry_ns)
+                                         : next_ns;
   connection.silence.await(now_ns);
-  const uint64_t awaited_ns = connection.silence.awaited_ns(now_ns);
-  if (awaited_ns + 2 * pause_ns >= context_.settings.peer_timeout_ns) {
-    failure = silent;
-  } else if (unreachable || is_gone(connection, awaited_ns)) {
-    failure = gone;
-  } else {
-    connection.silence.asked(now_ns);
+  failure = cause_of_silence(connection, unreachable, 2 * pause_ns + 1, now_ns);
+  if (failure == nullptr) {
+    connection.silence.probed(now_ns);
     transmitter_.probe(connection, now_ns);
   }
   return now_ns + pause_ns;
 }
 
+// Takes the next step of PathMtu for the path to the peer.
+void PeerWatch::follow_path(Connection& connection, uint64_t now_ns) noexcept {
+  PathMtu& path = connection.send.window.path();
+  const uint32_t before = connection.send.frame_bytes();
+  const PathMtu::Step step = path.go_on(now_ns);
+  const uint32_t tag = connection.protection.seal_bytes();
+  if (step.change != PathMtu::Change::none) {
+    connection.publish_data_bytes();
+    connection.send.window.follow_path();
+  }
+  if (step.change == PathMtu::Change::narrowed) {
+    context_.counters.paths_narrowed.increment();
+    // Once for each node, unless it lasts.
+    const bool due = said_.is_due(uint64_t{1} << 32 | connection.peer.nid, now_ns);
+    log_message(
+        due ? LogLevel::info : LogLevel::debug,
+        "%s: frames of %u bytes do not arrive at %s, though short ones do; sending frames of %u "
+        "bytes until it is known what the path takes. Set the same MTU for all network interfaces "
+        "and switches on the way",
+        context_.link.name(), before + tag,
+        ProcessText(connection.peer.nid, connection.peer.pid).c_str(), path.frame_bytes() + tag);
+    transmitter_.transmit(connection, now_ns);
+  } else if (step.change == PathMtu::Change::widened) {
+    context_.counters.paths_widened.increment();
+    log_message(LogLevel::debug, "%s: frames of %u bytes arrive at %s", context_.link.name(),
+                path.frame_bytes() + tag,
+                ProcessText(connection.peer.nid, connection.peer.pid).c_str());
+  }
+  if (step.probe_bytes == 0) return;
+  context_.counters.path_probes.increment();
+  transmitter_.probe_path(connection, step.probe_bytes, now_ns);
+}
+
 void PeerWatch::check(Link* const* links, unsigned count, uint64_t now_ns) noexcept {
-  const uint64_t due_ns = looked_ns_ + context_.settings.peer_timeout_ns / checks_per_timeout;
+  const uint64_t due_ns = polled_ns_ + context_.settings.peer_timeout_ns / checks_per_timeout;
   const uint64_t late_ns = elapsed_ns(due_ns, now_ns);
-  if (count != 0 && looked_ns_ != 0 && pauses_.is_pause(late_ns)) [[unlikely]]
-    excuse_all(late_ns, now_ns);
-  looked_ns_ = now_ns;
+  if (count != 0 && polled_ns_ != 0 && pauses_.is_pause(late_ns)) [[unlikely]]
+    extend_all(late_ns, now_ns);
+  polled_ns_ = now_ns;
   for (unsigned i = 0; i < count; ++i) {
     auto& connection = static_cast<Connection&>(*links[i]);
     const char* failure = nullptr;
     {
       const LockGuard guard(connection.lock);
       PeerSilence& silence = connection.silence;
-      if (!connection.is_established() ||
-          silence.lasts_ns(now_ns) < context_.settings.longest_silence_ns())
+      if (!connection.life.is_established() ||
+          silence.lasts_ns(now_ns) < context_.settings.keepalive_ns())
         continue;
       if (is_gone(connection, silence.awaited_ns(now_ns))) failure = gone;
-      if (connection.send.in_flight_bytes() == 0) {
+      if (connection.send.window.in_flight_bytes() == 0) {
         silence.await(now_ns);
         if (silence.awaited_ns(now_ns) > context_.settings.peer_timeout_ns)
           failure = silent;

@@ -30,11 +30,12 @@ void QuietLink::note_busy() noexcept {
 
 void QuietLink::go_quiet(uint64_t now_ns) noexcept {
   if (!watch_.running() || settings_.polls_always) return;
-  last_frame_ns_ = now_ns;  // not again at once, if it does not work out
+  last_frame_ns_ = now_ns;  // delays the next attempt if this one fails
   if (timers_.is_empty()) quiet_ = start_watching();
 }
 
-// The frame or timer that ended it has rung the doorbell of a sleeping poller.
+// Ends the quiet state. The frame or timer that ended it has rung the doorbell of a sleeping
+// poller.
 void QuietLink::leave() noexcept {
   quiet_ = false;
   last_frame_ns_ = settings_.clock();

@@ -1,7 +1,7 @@
-// Decides when the link is asked for frames. For a socket that is a system call. When nothing has
-// come for a while and nothing is due, the poller stops asking, and a watch notices arrivals. So a
-// process with peers in shared memory only pays one load per poll for its network. Path into and
-// out of sleep; the poller.
+// Decides when the link is polled for frames. For a socket a poll is a system call. When no frame
+// has come for a while and no timer is set, the link is not polled, and a watch notices arrivals.
+// So a process with peers in shared memory only pays one load per poll for its network. Path into
+// and out of sleep; the poller.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,23 @@ namespace lintel {
 
 class QuietLink {
  public:
-  // Without a descriptor: the first pause between looks, and how long it pays to poll before one. A
+  // Without a descriptor: the first pause between polls, and how long it pays to poll before one. A
   // pause lasts as much longer as a timer is late and a thread takes to wake.
   static constexpr int64_t shortest_pause_ns = 50'000;
   static constexpr uint64_t spin_beside_pauses_ns = 8 * shortest_pause_ns;
-  // After so many polls with frames since it last watched, the watch is detached from the
+  // Number of polls with frames since the last watch after which the watch is detached from the
   // descriptor. A poller that sleeps between messages keeps it attached.
   static constexpr unsigned polls_until_detached = 64;
 
-  QuietLink(const ReliableContext& context, PollerWakeup& wakeup, ConnectionTimers& timers) noexcept
-      : link_(context.link), settings_(context.settings), wakeup_(wakeup), timers_(timers) {}
+  QuietLink(PacketLink& link, const ReliableSettings& settings, PollerWakeup& wakeup,
+            ConnectionTimers& timers) noexcept
+      : link_(link), settings_(settings), wakeup_(wakeup), timers_(timers) {}
 
-  // Set-up path. From then on frames that come while the poller does not ask ring the doorbell.
+  // Set-up path. From then on frames that come while the link is not polled ring the doorbell.
   void watch(Doorbell& doorbell) noexcept;
   void stop() noexcept { watch_.stop(); }
 
-  // False: nothing can have come.
+  // False: no frame can have come.
   [[nodiscard]] bool is_worth_asking() noexcept {
     if (!quiet_) return true;
     if (!wakeup_.is_set()) [[likely]]
@@ -38,7 +39,7 @@ class QuietLink {
     leave();
     return true;
   }
-  // It was asked.
+  // Called after each poll of the link.
   void asked(unsigned frames, uint64_t now_ns) noexcept {
     if (frames != 0) {
       last_frame_ns_ = now_ns;
@@ -49,7 +50,7 @@ class QuietLink {
     }
   }
 
-  // As Transport::arm(), disarm() and sleep_limit_ns().
+  // These three implement Transport::arm(), disarm() and sleep_limit_ns().
   [[nodiscard]] bool arm() noexcept;
   // The watch stays enabled: another thread may sleep and rely on it, as the progress thread does
   // while an application thread polls for a moment. At worst it rings once without need.
@@ -70,7 +71,7 @@ class QuietLink {
   ConnectionTimers& timers_;
   DescriptorWatch watch_;
   bool quiet_ = false;
-  unsigned busy_polls_ = 0;  // with frames, since it last watched
+  unsigned busy_polls_ = 0;  // polls with frames since the last watch
   uint64_t last_frame_ns_ = 0;
 };
 

@@ -67,4 +67,39 @@ void Reassembly::drop(HalfMessage& half) noexcept {
   half.buffer = nullptr;
 }
 
+FrameParts::Taken FrameParts::take(FramePool& pool, uint32_t longest_frame,
+                                   const FrameHeader& header, const std::byte* body,
+                                   uint32_t length, uint64_t room_bytes) noexcept {
+  PartHeader part;
+  if (length <= sizeof part) return Taken::malformed;
+  std::memcpy(&part, body, sizeof part);
+  body += sizeof part;
+  length -= sizeof part;
+  if (part.length > longest_frame - sizeof header || part.offset >= part.length ||
+      length > part.length - part.offset)
+    return Taken::malformed;
+  const auto frame_length = static_cast<uint32_t>(sizeof header + part.length);
+  const auto flags = static_cast<uint8_t>(header.flags & frame_whole);
+  if (kept_ != nullptr && (kept_->sequence != header.sequence || kept_->length != frame_length ||
+                           kept_->flags != flags))
+    drop(pool);
+  if (kept_ == nullptr) {
+    if (part.offset != 0) return Taken::more;
+    if (frame_length <= room_bytes) kept_ = pool.acquire(frame_length);
+    if (kept_ == nullptr) return Taken::no_room;
+    LINTEL_ASSERT(pool.capacity_of(*kept_) >= frame_length);
+    kept_->held_bytes = sizeof header;
+    kept_->sequence = header.sequence;
+    kept_->flags = flags;
+  }
+  // The boundaries are others if the path has become narrower since the last attempt.
+  const auto filled = static_cast<uint32_t>(kept_->held_bytes - sizeof header);
+  if (part.offset > filled || part.offset + length <= filled) return Taken::more;
+  const uint32_t known = filled - part.offset;
+  LINTEL_ASSERT(known < length && kept_->held_bytes + length - known <= kept_->length);
+  std::memcpy(kept_->data() + kept_->held_bytes, body + known, length - known);
+  kept_->held_bytes += length - known;
+  return kept_->held_bytes == kept_->length ? Taken::whole : Taken::more;
+}
+
 }  // namespace lintel

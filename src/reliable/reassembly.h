@@ -8,20 +8,23 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
+#include "reliable/frame.h"
 #include "reliable/frame_pool.h"
+#include "util/assert.h"
 
 namespace lintel {
 
 struct Connection;
 
-// Part of a connection.
+// The message of a connection that is being reassembled.
 struct HalfMessage {
   Connection* owner = nullptr;
   FrameBuffer* buffer = nullptr;  // nullptr: no message is half received
   uint32_t filled = 0;            // bytes of it that have arrived
-  uint64_t progress_ns = 0;       // when the last of them did
-  HalfMessage* older = nullptr;   // by progress_ns
+  uint64_t progress_ns = 0;       // time of the last arrival
+  HalfMessage* older = nullptr;   // links of a list in the order of progress_ns
   HalfMessage* newer = nullptr;
 };
 
@@ -52,6 +55,40 @@ class Reassembly {
   uint32_t longest_ = 0;
   HalfMessage* oldest_ = nullptr;
   HalfMessage* newest_ = nullptr;
+};
+
+// Puts data frames together that came in parts, because they were cut before the path was found to
+// take only shorter ones (PathMtu). A sender has one such frame on the way at a time and repeats
+// all of its parts until the frame is acknowledged. So one frame is kept for each connection, and
+// parts that do not continue it are ignored. Rare.
+class FrameParts {
+ public:
+  enum class Taken : uint8_t {
+    more,  // some parts are missing
+    whole,
+    no_room,
+    malformed,
+  };
+  // The body of a frame of type `part`. `pool`: of the buffer. `longest_frame`: that a peer may
+  // send. `room_bytes`: for a new frame.
+  [[nodiscard]] Taken take(FramePool& pool, uint32_t longest_frame, const FrameHeader& header,
+                           const std::byte* body, uint32_t length, uint64_t room_bytes) noexcept;
+  // After that, if it is whole: a data frame like one that came out of order, and the caller's.
+  [[nodiscard]] FrameBuffer* take_whole() noexcept {
+    LINTEL_ASSERT(kept_ != nullptr && kept_->held_bytes == kept_->length);
+    return std::exchange(kept_, nullptr);
+  }
+  [[nodiscard]] bool is_empty() const noexcept { return kept_ == nullptr; }
+  // Drops the parts of a frame whose number is lower: that frame has come whole.
+  void drop_before(FramePool& pool, uint32_t sequence) noexcept {
+    if (kept_ != nullptr && sequence_distance(kept_->sequence, sequence) < 0) drop(pool);
+  }
+  void drop(FramePool& pool) noexcept {
+    if (kept_ != nullptr) pool.release(std::exchange(kept_, nullptr));
+  }
+
+ private:
+  FrameBuffer* kept_ = nullptr;  // its `held_bytes` have arrived, with the header
 };
 
 }  // namespace lintel

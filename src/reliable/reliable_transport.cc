@@ -54,23 +54,20 @@ ReliableTransport::ReliableTransport(std::unique_ptr<PacketLink> link,
       settings_(settings),
       capabilities_(capabilities_of(*link_)),
       timers_(wakeup_),
-      quiet_(context(), wakeup_, timers_),
-      transmitter_(context(), sent_, timers_),
-      received_(sent_, transmitter_),
-      acknowledger_(context(), transmitter_, timers_),
-      sender_(context(), sent_, transmitter_, timers_, received_, acknowledger_),
-      closer_(context(), table_, transmitter_, sent_, early_, reassembly_, batch_),
-      assembler_(context(), early_, reassembly_, batch_, closer_),
-      data_(context(), early_, timers_, received_, acknowledger_, batch_, closer_, assembler_),
-      handshake_(context(), table_, timers_, closer_),
-      paths_(context(), transmitter_),
-      watch_(context(), table_, timers_, handshake_, closer_, transmitter_, received_, data_,
-             paths_) {}
+      quiet_(*link_, settings_, wakeup_, timers_),
+      transmitter_(context()),
+      acknowledger_(context(), transmitter_),
+      sender_(context(), transmitter_, acknowledger_),
+      closer_(context(), transmitter_, batch_),
+      assembler_(context(), batch_, closer_),
+      data_(context(), sender_, acknowledger_, batch_, closer_, assembler_),
+      handshake_(context(), closer_),
+      watch_(context(), handshake_, closer_, transmitter_, sender_, data_) {}
 
 bool ReliableTransport::open_pools() {
   const uint32_t frame = std::max(link_->mtu(), PacketLink::least_mtu);
   const uint64_t half = settings_.memory_bytes / 2;
-  if (!sent_.open(frame, half) || !early_.open(frame, half) || !transmitter_.open() ||
+  if (!sent_.open(frame, half) || !received_.open(frame, half) || !transmitter_.open() ||
       !reassembly_.open(sizeof(MessageHeader) + max_eager_bytes,
                         settings_.memory_bytes / share_of_long_messages) ||
       !table_.open(settings_.most_connections, settings_.reuses_places))
@@ -85,7 +82,7 @@ ReliableTransport::~ReliableTransport() {
   const uint64_t now_ns = settings_.clock();
   table_.for_each([&](Connection& connection) {
     const LockGuard guard(connection.lock);
-    if (connection.is_established()) transmitter_.say_goodbye(connection, now_ns);
+    if (connection.life.is_established()) transmitter_.say_goodbye(connection, now_ns);
   });
   // Before the memory that it may still send from.
   link_.reset();
@@ -107,7 +104,7 @@ Link* ReliableTransport::connect(ProcessId peer, std::string* reason) {
 uint64_t ReliableTransport::incarnation(Link& link) const noexcept {
   auto& connection = static_cast<Connection&>(link);
   const LockGuard guard(connection.lock);
-  return connection.incarnation;
+  return connection.life.incarnation();
 }
 
 SendStatus ReliableTransport::send(Link& link, const MessageHeader& header, const Piece* pieces,
@@ -115,29 +112,29 @@ SendStatus ReliableTransport::send(Link& link, const MessageHeader& header, cons
   auto& connection = static_cast<Connection&>(link);
   note_sending();
   const LockGuard guard(connection.lock);
-  if (connection.is_established()) [[likely]]
+  if (connection.life.is_established()) [[likely]]
     return sender_.send(connection, header, pieces, count);
-  if (connection.is(ConnectionState::failed)) return SendStatus::peer_failed;
-  if (connection.is(ConnectionState::idle)) handshake_.start(connection, settings_.clock());
+  if (connection.life.is(ConnectionState::failed)) return SendStatus::peer_failed;
+  if (connection.life.is(ConnectionState::idle)) handshake_.start(connection, settings_.clock());
   return SendStatus::connecting;
 }
 
 uint32_t ReliableTransport::payload_mark(Link& link) noexcept {
   auto& connection = static_cast<Connection&>(link);
   const LockGuard guard(connection.lock);
-  return connection.send.next_sequence();
+  return connection.send.window.next_sequence();
 }
 
 bool ReliableTransport::payloads_released(Link& link, uint32_t mark) noexcept {
   auto& connection = static_cast<Connection&>(link);
   const LockGuard guard(connection.lock);
-  return connection.send.has_arrived_before(mark);
+  return connection.send.window.has_arrived_before(mark);
 }
 
 unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   acknowledger_.end_hold_if_due();
   if (!quiet_.is_worth_asking()) return 0;
-  received_.catch_up_all();
+  sender_.catch_up_all();
   InboundFrame frames[receive_burst];
   const unsigned count = link_->receive(frames, std::min(budget, receive_burst));
   const uint64_t now_ns = settings_.clock();
@@ -162,7 +159,7 @@ unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   return std::max(batch_.handed_up(), count != 0 ? 1u : 0u);
 }
 
-// Each frame is checked before anything in it is believed.
+// Each frame is checked before it is used.
 [[gnu::always_inline]] inline void ReliableTransport::take(InboundFrame& frame,
                                                            uint64_t now_ns) noexcept {
   FrameHeader header;
@@ -204,59 +201,49 @@ unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   counters_.malformed.increment();
 }
 
-// The established connection of a good frame; nullptr: there is none, which was counted.
+// Returns the established connection of a good frame; nullptr: there is none, and the frame was
+// counted.
 Connection* ReliableTransport::connection_of(InboundFrame& frame, const FrameHeader& header,
                                              uint64_t now_ns) noexcept {
   Connection* const connection = table_.by_number(header.connection);
-  if (connection == nullptr || !connection->is_established() ||
-      connection->number != header.connection) {
+  if (connection == nullptr || !connection->life.is_established() ||
+      connection->life.number() != header.connection) {
     counters_.strangers.increment();
     // While it opens, data may overtake what establishes it; they are repeated.
-    const bool opens = connection != nullptr && connection->is(ConnectionState::opening);
+    const bool opens = connection != nullptr && connection->life.is(ConnectionState::opening);
     const bool expects_answer = header.type == FrameType::data || header.type == FrameType::probe ||
                                 header.type == FrameType::part;
     if (!opens && expects_answer) handshake_.send_reset(frame, header, now_ns);
     return nullptr;
   }
-  if (!(*frame.from == connection->route.address)) {
+  if (!(*frame.from == connection->life.route().address)) {
     counters_.strangers.increment();
     return nullptr;
   }
-  if (connection->secure != nullptr)
-    return open_sealed(*connection, frame, header) ? connection : nullptr;
-  uint32_t checked_bytes = frame.length;
-  bool permitted = true;
-  if ((header.flags & frame_unchecked) != 0) {
-    permitted = connection->leaves_unchecked && header.type == FrameType::data;
-    checked_bytes = std::min(checked_bytes, bytes_before_payload(header.flags));
+  const FrameProtection::Opened opened = connection->protection.open_frame(frame, header);
+  if (opened == FrameProtection::Opened::good) [[likely]]
+    return connection;
+  switch (opened) {
+    case FrameProtection::Opened::good:
+      break;
+    case FrameProtection::Opened::damaged:
+      counters_.damaged.increment();
+      break;
+    case FrameProtection::Opened::replayed:
+      counters_.replayed.increment();
+      break;
+    case FrameProtection::Opened::malformed:
+      counters_.malformed.increment();
+      break;
   }
-  if (!permitted || !check_frame(connection->receive_seed, frame.data, checked_bytes)) {
-    counters_.damaged.increment();
-    return nullptr;
-  }
-  return connection;
-}
-
-// Decrypts it and takes off the tag. False: it is not of the peer, or has come before.
-bool ReliableTransport::open_sealed(Connection& connection, InboundFrame& frame,
-                                    const FrameHeader& header) noexcept {
-  if (frame.length < sizeof header + tag_bytes) {
-    counters_.malformed.increment();
-    return false;
-  }
-  const FrameOpener::Result result =
-      connection.secure->receive.open_frame(header, frame.data, frame.length);
-  if (result == FrameOpener::Result::replayed) counters_.replayed.increment();
-  if (result == FrameOpener::Result::damaged) counters_.damaged.increment();
-  frame.length -= tag_bytes;
-  return result == FrameOpener::Result::good;
+  return nullptr;
 }
 
 void ReliableTransport::take_unnumbered(Connection& connection, const InboundFrame& frame,
                                         const FrameHeader& header, uint64_t now_ns) noexcept {
   {
     const LockGuard guard(connection.lock);
-    if (!received_.take(connection, frame, header, now_ns)) {
+    if (!sender_.take_acknowledgement(connection, frame, header, now_ns)) {
       counters_.malformed.increment();
       return;
     }
@@ -285,15 +272,15 @@ void ReliableTransport::take_unnumbered(Connection& connection, const InboundFra
 
 // True: everything that was sent has been acknowledged, too.
 bool ReliableTransport::acknowledge_everything() noexcept {
-  received_.catch_up_all();
+  sender_.catch_up_all();
   acknowledger_.end_hold();
   const uint64_t now_ns = settings_.clock();
   bool delivered = true;
   timers_.for_each([&](Connection& connection) {
     const LockGuard guard(connection.lock);
-    if (!connection.is_established()) return;
+    if (!connection.life.is_established()) return;
     transmitter_.acknowledge_if_pending(connection, now_ns);
-    delivered &= connection.send.empty();
+    delivered &= connection.send.window.empty();
   });
   return delivered;
 }
@@ -307,7 +294,7 @@ bool ReliableTransport::all_delivered() noexcept { return acknowledge_everything
 
 void ReliableTransport::check_peers(MessageSink& sink, Link* const* watch,
                                     unsigned count) noexcept {
-  received_.catch_up_all();
+  sender_.catch_up_all();
   batch_.begin(sink);
   watch_.check(watch, count, settings_.clock());
 }
@@ -315,15 +302,16 @@ void ReliableTransport::check_peers(MessageSink& sink, Link* const* watch,
 void ReliableTransport::write_state(StateWriter& out) const noexcept {
   static constexpr const char* states[] = {"idle", "opening", "established", "failed"};
   table_.for_each_unlocked([&](const Connection& connection) LINTEL_UNCHECKED_LOCKS {
-    const SendWindow& send = connection.send;
+    const SendWindow& send = connection.send.window;
+    const ReceiveWindow& receive = connection.receive.window;
     out.line(
         "    %08x/%u %s: %u frames queued, %u not sent yet, %" PRIu64 " of %" PRIu64
         " bytes of the window in flight; next frame to send %u, expected %u%s; frames of %u bytes",
         connection.peer.nid, connection.peer.pid,
-        states[static_cast<unsigned>(connection.state.load())], send.queued_frames(),
-        send.unsent_frames(), send.in_flight_bytes(), send.window_bytes(), send.next_sequence(),
-        connection.receive.expected(), connection.receive.has_early() ? ", early ones kept" : "",
-        connection.frame_bytes);
+        states[static_cast<unsigned>(connection.life.state())], send.queue().frames(),
+        send.queue().unsent_frames(), send.in_flight_bytes(), send.window_bytes(),
+        send.next_sequence(), receive.expected(), receive.has_kept() ? ", later ones kept" : "",
+        send.path().frame_bytes());
   });
 }
 
@@ -342,7 +330,7 @@ std::vector<Statistic> ReliableTransport::statistics() const {
           {"timeouts", counters_.timeouts},
           {"acknowledgements alone", counters_.acks_sent},
           {"duplicates", counters_.duplicates},
-          {"early", counters_.early},
+          {"out of order", counters_.out_of_order},
           {"without room", counters_.dropped_for_room},
           {"damaged", counters_.damaged},
           {"replayed", counters_.replayed},

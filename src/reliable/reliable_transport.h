@@ -18,7 +18,7 @@ namespace lintel {
 
 class ReliableTransport final : public Transport {
  public:
-  // Messages longer than this travel as data that the target asks for.
+  // Messages longer than this travel as data that the target requests.
   static constexpr uint32_t max_eager_bytes = longest_eager_bytes;
 
   // Set-up path. nullptr with `reason`: no memory, or the job key cannot be used.
@@ -29,7 +29,7 @@ class ReliableTransport final : public Transport {
 
   [[nodiscard]] ReliableCounters counters() const noexcept { return counters_; }
   [[nodiscard]] uint64_t frame_memory_used() const noexcept {
-    return sent_.used_bytes() + early_.used_bytes() + reassembly_.used_bytes();
+    return sent_.used_bytes() + received_.used_bytes() + reassembly_.used_bytes();
   }
   [[nodiscard]] size_t connections() const { return table_.size(); }
 
@@ -51,7 +51,7 @@ class ReliableTransport final : public Transport {
   [[nodiscard]] NetworkCounters network_counters() const noexcept override;
   void write_state(StateWriter& out) const noexcept override;
   [[nodiscard]] std::vector<Statistic> statistics() const override;
-  // With what protects frames.
+  // Name of the device, and the protection of frames.
   [[nodiscard]] std::string device() const override {
     static constexpr const char* protection[] = {"", ", frames authenticated",
                                                  ", frames encrypted"};
@@ -61,13 +61,14 @@ class ReliableTransport final : public Transport {
 
  private:
   ReliableTransport(std::unique_ptr<PacketLink> link, const ReliableSettings& settings);
-  ReliableContext context() noexcept { return {*link_, settings_, counters_}; }
+  ReliableContext context() noexcept {
+    return {*link_, settings_, counters_, sent_, received_, reassembly_, timers_, table_};
+  }
   bool open_pools();
   bool acknowledge_everything() noexcept;
   void take(InboundFrame& frame, uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
   Connection* connection_of(InboundFrame& frame, const FrameHeader& header,
                             uint64_t now_ns) noexcept;
-  bool open_sealed(Connection& connection, InboundFrame& frame, const FrameHeader& header) noexcept;
   void take_unnumbered(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
                        uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
 
@@ -75,15 +76,14 @@ class ReliableTransport final : public Transport {
   const ReliableSettings settings_;
   const Capabilities capabilities_;
   ReliableCounters counters_;
-  FramePool sent_;   // and not acknowledged
-  FramePool early_;  // that arrived ahead of others
+  FramePool sent_;      // and not acknowledged
+  FramePool received_;  // that came before others sent earlier
   Reassembly reassembly_;
   ConnectionTable table_;
   PollerWakeup wakeup_;
   ConnectionTimers timers_;
   QuietLink quiet_;
   Transmitter transmitter_;
-  ReceivedAcknowledgements received_;
   Acknowledger acknowledger_;
   Sender sender_;
   MessageBatch batch_;
@@ -91,11 +91,10 @@ class ReliableTransport final : public Transport {
   MessageAssembler assembler_;
   DataReceiver data_;
   Handshake handshake_;
-  PathWatch paths_;
   PeerWatch watch_;
 };
 
-// The same with `faults` around the link. nullptr: `reason` says why not.
+// Returns the same with `faults` around the link. nullptr: `reason` says why not.
 [[nodiscard, gnu::visibility("default")]] std::unique_ptr<Transport> reliable_over_link(
     std::unique_ptr<PacketLink> link, const ReliableSettings& settings, const Faults& faults,
     std::string& reason);

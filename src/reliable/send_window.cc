@@ -32,7 +32,6 @@ inline void SendWindow::check() const noexcept {
   LINTEL_ASSERT(in_flight == in_flight_);
   LINTEL_ASSERT(lost == lost_frames_);
   LINTEL_ASSERT(selectively_acknowledged == selectively_acknowledged_);
-  LINTEL_ASSERT(newest_delivered_ <= transmissions_ + reordering_frames);
 #endif
 }
 
@@ -50,7 +49,7 @@ unsigned SendWindow::collect(FrameBuffer** frames, unsigned max, bool& exhausted
   // False: there is no room for it.
   const auto takes = [&](FrameBuffer& frame) {
     const uint64_t sum = in_flight + charge_of(frame);
-    // With nothing on the way one frame always goes, or there would never be an answer.
+    // If no frame is on the way, one is always sent, or there would never be an answer.
     if (sum > window && in_flight != 0) return false;
     in_flight = sum;
     frames[count++] = &frame;
@@ -84,7 +83,7 @@ void SendWindow::mark_sent(FrameBuffer* const* frames, unsigned count, uint64_t 
     LINTEL_ASSERT(!frame.acknowledged && frame.lost == (frame.transmission != 0));
     frame.sent_ns = now_ns;
     frame.repeated = frame.transmission != 0;
-    frame.transmission = ++transmissions_;
+    frame.transmission = losses_.next_transmission();
     in_flight_ += charge_of(frame);
     if (frame.lost) {
       LINTEL_ASSERT(lost_frames_ != 0);
@@ -100,7 +99,6 @@ void SendWindow::mark_sent(FrameBuffer* const* frames, unsigned count, uint64_t 
 
 inline void SendWindow::note_delivered(FrameBuffer& frame) noexcept {
   const uint64_t charge = charge_of(frame);
-  LINTEL_ASSERT(frame.transmission != 0 && frame.transmission <= transmissions_);
   LINTEL_ASSERT(frame.lost ? lost_frames_ != 0 : in_flight_ >= charge);
   if (frame.lost) {
     frame.lost = false;
@@ -111,7 +109,7 @@ inline void SendWindow::note_delivered(FrameBuffer& frame) noexcept {
   }
   congestion_.delivered(charge);
   path_.delivered(frame.length);
-  if (frame.transmission > newest_delivered_) newest_delivered_ = frame.transmission;
+  losses_.note_arrival(frame.transmission);
 }
 
 inline FrameBuffer* SendWindow::release_before(uint32_t acknowledged, Acknowledged& result,
@@ -147,11 +145,10 @@ void SendWindow::mark_selective(uint32_t acknowledged, std::span<const uint64_t>
   }
 }
 
-void SendWindow::find_losses(Acknowledged& result, uint64_t now_ns) noexcept {
+void SendWindow::detect_losses(Acknowledged& result, uint64_t now_ns) noexcept {
   const FrameBuffer* first = nullptr;
   for (FrameBuffer& frame : queue_.sent()) {
-    if (frame.acknowledged || frame.lost) continue;
-    if (frame.transmission + reordering_frames > newest_delivered_) continue;
+    if (frame.acknowledged || frame.lost || !losses_.is_lost(frame.transmission)) continue;
     frame.lost = true;
     ++lost_frames_;
     in_flight_ -= charge_of(frame);
@@ -170,6 +167,7 @@ SendWindow::Acknowledged SendWindow::acknowledge(uint32_t acknowledged,
   result.valid = true;
   if (sequence_distance(acknowledged, acknowledged_) < 0)
     return result;  // overtaken by a newer one
+  const bool answered = std::exchange(answered_, false);
   const FrameBuffer* newest = nullptr;
   result.released = release_before(acknowledged, result, newest);
   // Released frames are still intact here.
@@ -184,11 +182,10 @@ SendWindow::Acknowledged SendWindow::acknowledge(uint32_t acknowledged,
     if (any) mark_selective(acknowledged, selective, result, newest_selective);
     if (newest_selective != nullptr) sample_ns = since(*newest_selective);
     // Repeated frames may have been overtaken too, though nothing is acknowledged selectively now.
-    if (answered_ ||
+    if (answered ||
         (result.progress && (any || selectively_acknowledged_ != 0 || timer_.has_timed_out())))
-      find_losses(result, now_ns);
+      detect_losses(result, now_ns);
   }
-  answered_ = false;
   check();
   if (!result.progress) return result;
   timer_.note_progress(now_ns);
@@ -210,7 +207,7 @@ uint64_t SendWindow::deadline_ns() const noexcept {
 
 bool SendWindow::time_out(uint64_t now_ns) noexcept {
   if (!timer_.time_out(now_ns)) {
-    probe_ = ++transmissions_;
+    losses_.renew_probe();
     return false;
   }
   for (FrameBuffer& frame : queue_.sent()) {
@@ -224,16 +221,7 @@ bool SendWindow::time_out(uint64_t now_ns) noexcept {
   return true;
 }
 
-void SendWindow::take_answer(uint32_t probe_number) noexcept {
-  path_.answered(probe_number);
-  if (probe_ == 0 || probe_number != static_cast<uint32_t>(probe_)) return;
-  newest_delivered_ = std::max(newest_delivered_, probe_ + reordering_frames);
-  timer_.note_answer();
-  probe_ = 0;
-  answered_ = true;
-}
-
-// That says nothing about queues: the congestion window stays.
+// The length of frames says nothing about queues: the congestion window stays.
 void SendWindow::follow_path() noexcept {
   congestion_.set_frame_bytes(charge_.of(path_.frame_bytes()));
   for (FrameBuffer& frame : queue_.sent()) {

@@ -5,16 +5,18 @@
 #include <cstring>
 
 #include "util/guarded_memory.h"
+#include "util/lock.h"
 
 namespace lintel {
 
 namespace {
 
-// What may wait here beyond the window: enough to go on while acknowledgements travel.
+// Maximum number of bytes queued beyond the window: enough to continue while acknowledgements
+// travel.
 constexpr uint64_t queue_beyond_window_bytes = 128 * 1024;
 constexpr uint32_t most_queued_frames = 2048;
 // So many frames without an acknowledgement: perhaps there is one that was deferred.
-constexpr uint32_t looked_at_again_frames = 8;
+constexpr uint32_t catch_up_frames = 8;
 // Bulk data is collected up to this before it is sent: one system call, one segmented burst.
 constexpr uint64_t collected_bytes = 60 * 1024;
 constexpr unsigned collected_frames = PacketLink::largest_burst;
@@ -26,13 +28,14 @@ uint64_t total_length(const Piece* pieces, unsigned count) noexcept {
   return length;
 }
 
-// More of the same will be sent at once.
+// Whether the message waits for the next one, which follows at once.
 bool collects(const MessageHeader& header, const SendWindow& window) noexcept {
   return header.kind == MessageKind::data && (header.flags & flag_last) == 0 &&
-         window.unsent_frames() < collected_frames && window.unsent_bytes() < collected_bytes;
+         window.queue().unsent_frames() < collected_frames &&
+         window.queue().unsent_bytes() < collected_bytes;
 }
 
-// A shorter payload is copied at once more cheaply than it is looked after.
+// A shorter payload is copied at once more cheaply than its place is watched.
 constexpr uint64_t in_place_min_bytes = 2048;
 
 // Walks through the pieces of a payload, copying it bit by bit.
@@ -61,7 +64,8 @@ class PieceReader {
   uint64_t offset_ = 0;
 };
 
-// With the length of the payload as its link word. Written as words, as the check reads it.
+// Writes a header with the length of the payload as its link word. It is written in words, as the
+// check reads it.
 void write_header(std::byte* to, const MessageHeader& header, uint32_t length) noexcept {
   static_assert(offsetof(MessageHeader, link_word) == 0);
   uint64_t first;
@@ -77,92 +81,94 @@ void write_header(std::byte* to, const MessageHeader& header, uint32_t length) n
 SendStatus Sender::send(Connection& connection, const MessageHeader& header, const Piece* pieces,
                         unsigned count) noexcept {
   const uint64_t total = total_length(pieces, count);
-  if (total > longest_eager_bytes) [[unlikely]] {
-    if (total > connection.most_data_bytes) return SendStatus::inaccessible;
-    if (message_frame_overhead + total > connection.frame_bytes) connection.send.note_long_frame();
-  }
-  const auto length = static_cast<uint32_t>(total);
+  if (total > longest_eager_bytes && !connection.send.take_long(total)) [[unlikely]]
+    return SendStatus::inaccessible;
+  const Message message{header, pieces, count, static_cast<uint32_t>(total)};
   if ((header.flags & flag_unreliable) != 0 && header.kind == MessageKind::put &&
-      message_frame_overhead + length <= connection.frame_bytes && !connection.send.can_send())
-    return send_datagram(connection, header, pieces, count, length);
+      message_frame_overhead + message.length <= connection.send.frame_bytes() &&
+      !connection.send.window.can_send())
+    return send_datagram(connection, message);
 
-  const SendStatus status = queue(connection, header, pieces, count, length);
+  const SendStatus status = queue(connection, message);
   const bool queued = status == SendStatus::sent;
-  if (queued && collects(header, connection.send)) return status;
+  if (queued && collects(header, connection.send.window)) return status;
   const uint64_t now_ns = context_.settings.clock();
   if (queued && acknowledger_.holds(connection, header, now_ns)) return status;
   transmitter_.transmit(connection, now_ns);
   if (queued && is_acknowledgement(header))
-    connection.habit.acknowledgement_went(context_.settings.clock());
+    connection.replies.acknowledgement_went(context_.settings.clock());
   return status;
 }
 
 [[gnu::always_inline]] inline SendStatus Sender::queue(Connection& connection,
-                                                       const MessageHeader& header,
-                                                       const Piece* pieces, unsigned count,
-                                                       uint32_t length) noexcept {
-  if (connection.send.queued_frames() >= looked_at_again_frames) {
-    received_.catch_up(connection);
+                                                       const Message& message) noexcept {
+  const SendWindow& window = connection.send.window;
+  const FrameQueue& frames = window.queue();
+  if (frames.frames() >= catch_up_frames) {
+    catch_up(connection);
     // A peer that does not acknowledge gets no more of the memory than is left for the others.
-    if (!connection.send.empty() && connection.send.queued_bytes() > sent_.free_bytes())
+    if (!frames.empty() && frames.bytes() > context_.sent.free_bytes())
       return SendStatus::queue_full;
   }
-  if (!connection.send.empty() && (connection.send.queued_frames() >= most_queued_frames ||
-                                   connection.send.queued_bytes() + length >
-                                       connection.send.window_bytes() + queue_beyond_window_bytes))
+  if (!frames.empty() &&
+      (frames.frames() >= most_queued_frames ||
+       frames.bytes() + message.length > window.window_bytes() + queue_beyond_window_bytes))
     return SendStatus::queue_full;
-  const SendStatus status = append(connection, header, pieces, count, length);
-  // With nothing of this peer under way, only other peers' acknowledgements make room: look again.
+  const SendStatus status = append(connection, message);
+  // Nothing of this peer is on the way, so acknowledgements of other peers make the room: retry.
   if (status == SendStatus::queue_full)
-    timers_.set(connection, context_.settings.clock() + no_buffer_retry_ns);
+    context_.timers.set(connection, context_.settings.clock() + no_buffer_retry_ns);
   return status;
 }
 
 // One frame without state: a loss is not noticed.
-SendStatus Sender::send_datagram(Connection& connection, const MessageHeader& header,
-                                 const Piece* pieces, unsigned count, uint32_t length) noexcept {
+SendStatus Sender::send_datagram(Connection& connection, const Message& message) noexcept {
   FrameBuffer* frame = nullptr;
-  const SendStatus status = cut(connection, header, pieces, count, length, false, frame);
+  const SendStatus status = cut(connection, message, false, frame);
   if (status == SendStatus::sent)
     transmitter_.send_datagram(connection, *frame, context_.settings.clock());
-  sent_.release_chain(frame);
+  context_.sent.release_chain(frame);
   return status == SendStatus::queue_full ? SendStatus::sent : status;
 }
 
 // False: there is no frame that waits to be sent, or no room in it.
-bool Sender::join_last(Connection& connection, const MessageHeader& header, const Piece* pieces,
-                       unsigned count, uint32_t length, SendStatus& status) noexcept {
-  FrameBuffer* const frame = connection.send.last_unsent();
+bool Sender::join_last(Connection& connection, const Message& message,
+                       SendStatus& status) noexcept {
+  const auto& [header, pieces, count, length] = message;
+  SendWindow& window = connection.send.window;
+  FrameBuffer* const frame = window.queue().newest_unsent();
   if (frame == nullptr || frame->messages == 0 || frame->messages == most_bundled ||
       frame->payload != nullptr || frame->encrypted || frame->sealed)
     return false;
   const uint32_t start = bundle_aligned(frame->length);
   const uint64_t end = uint64_t{start} + sizeof header + length;
-  if (end > std::min(sent_.capacity_of(*frame) - connection.seal_bytes, connection.frame_bytes))
+  if (end > std::min(context_.sent.capacity_of(*frame) - connection.protection.seal_bytes(),
+                     connection.send.frame_bytes()))
     return false;
   std::byte* const to = frame->data() + start;
   status = SendStatus::inaccessible;
   if (!PieceReader(pieces, count).read(to + sizeof header, length)) return true;
   status = SendStatus::sent;
-  std::byte* const grown_from = frame->data() + frame->length;
   const auto grown = static_cast<uint32_t>(end) - frame->length;
-  std::memset(grown_from, 0, start - frame->length);
+  std::memset(frame->data() + frame->length, 0, start - frame->length);
   write_header(to, header, length);
-  if (connection.seal_bytes == 0)
-    frame->body_check = body_check(frame->body_check, grown_from, grown);
   frame->length += grown;
   frame->held_bytes += grown;
   ++frame->messages;
-  if (connection.release_awaited) frame->flags |= frame_wants_ack;
-  connection.release_awaited = false;
-  connection.send.note_growth(grown);
+  connection.protection.note_growth(*frame, grown);
+  connection.send.request_release(*frame, false);
+  window.note_growth(grown);
   return true;
 }
 
 // `first`: the frames made so far, through `next`; for the pool, unless all are there.
-SendStatus Sender::cut(const Connection& connection, const MessageHeader& header,
-                       const Piece* pieces, unsigned count, uint32_t length, bool in_place,
+SendStatus Sender::cut(const Connection& connection, const Message& message, bool in_place,
                        FrameBuffer*& first) noexcept {
+  const auto& [header, pieces, count, length] = message;
+  const FrameProtection& protection = connection.protection;
+  const uint32_t frame_bytes = connection.send.frame_bytes();
+  const uint32_t seal_bytes = protection.seal_bytes();
+  const bool encrypts = seal_bytes != 0 && protection.encrypts();
   PieceReader payload(pieces, count);
   FrameBuffer** last = &first;
   uint32_t left = length;
@@ -170,11 +176,11 @@ SendStatus Sender::cut(const Connection& connection, const MessageHeader& header
     const uint32_t overhead = first == nullptr ? message_frame_overhead : sizeof(FrameHeader);
     uint32_t part = left;
     // A long message is one frame, even if the path has become narrower since it was cut to fit.
-    if (part > connection.frame_bytes - overhead && length <= longest_eager_bytes)
-      part = connection.frame_bytes - overhead;
+    if (part > frame_bytes - overhead && length <= longest_eager_bytes)
+      part = frame_bytes - overhead;
     const uint32_t held_bytes = in_place ? overhead : overhead + part;
-    const uint32_t sent_from_here = connection.encrypts ? overhead + part : held_bytes;
-    FrameBuffer* const frame = sent_.acquire(sent_from_here + connection.seal_bytes);
+    const uint32_t sent_from_here = encrypts ? overhead + part : held_bytes;
+    FrameBuffer* const frame = context_.sent.acquire(sent_from_here + seal_bytes);
     if (frame == nullptr) return SendStatus::queue_full;
     frame->length = frame->held_bytes = held_bytes;
     if (first == nullptr) {
@@ -186,13 +192,11 @@ SendStatus Sender::cut(const Connection& connection, const MessageHeader& header
     if (in_place) {
       frame->payload = pieces->base + (length - left);
       frame->length += part;
-      if (connection.leaves_unchecked) frame->flags |= frame_unchecked;
+      if (protection.leaves_unchecked()) frame->flags |= frame_unchecked;
     } else if (part != 0 && !payload.read(frame->data() + overhead, part)) {
       return SendStatus::inaccessible;
     }
-    if (connection.seal_bytes == 0 ? !frame->compute_body_check(connection.send_seed)
-                                   : in_place && !is_readable(frame->payload, part))
-      return SendStatus::inaccessible;
+    if (!protection.prepare(*frame)) return SendStatus::inaccessible;
     left -= part;
     if (left == 0) frame->flags |= frame_last;
   } while (left != 0);
@@ -200,31 +204,91 @@ SendStatus Sender::cut(const Connection& connection, const MessageHeader& header
 }
 
 [[gnu::always_inline]] inline SendStatus Sender::append(Connection& connection,
-                                                        const MessageHeader& header,
-                                                        const Piece* pieces, unsigned count,
-                                                        uint32_t length) noexcept {
+                                                        const Message& message) noexcept {
+  const auto& [header, pieces, count, length] = message;
   SendStatus status;
-  if (join_last(connection, header, pieces, count, length, status)) return status;
-  const bool in_place = (connection.encrypts || context_.link.properties().sends_from_anywhere) &&
-                        count == 1 && length >= in_place_min_bytes && payload_stays(header);
+  if (join_last(connection, message, status)) return status;
+  const bool in_place =
+      (connection.protection.encrypts() || context_.link.properties().sends_from_anywhere) &&
+      count == 1 && length >= in_place_min_bytes && payload_stays(header);
   FrameBuffer* first = nullptr;
-  status = cut(connection, header, pieces, count, length, in_place, first);
+  status = cut(connection, message, in_place, first);
   if (status != SendStatus::sent) {
-    sent_.release_chain(first);
+    context_.sent.release_chain(first);
     return status;
   }
-  // Memory that was sent from its place is in use until it has arrived, and its owner waits for
-  // that. So the end of such a sequence of messages requests an acknowledgement at once.
-  const bool awaited = in_place && (header.modes & data_stays) != 0;
-  if (connection.release_awaited && !awaited) first->flags |= frame_wants_ack;
-  connection.release_awaited = awaited;
+  connection.send.request_release(*first, in_place && (header.modes & data_stays) != 0);
   first->messages = (first->flags & frame_last) != 0 ? 1 : 0;
   while (first != nullptr) {
     FrameBuffer* const next = first->next;
-    connection.send.append(first);
+    connection.send.window.append(first);
     first = next;
   }
   return SendStatus::sent;
+}
+
+bool Sender::acknowledge(Connection& connection, uint32_t acknowledged, uint8_t delay,
+                         std::span<const uint64_t> selective, uint64_t now_ns) noexcept {
+  SendWindow& window = connection.send.window;
+  connection.send.drop_deferred();
+  connection.silence.heard(now_ns);
+  const SendWindow::Acknowledged result = window.acknowledge(
+      acknowledged, selective, delay * PendingAcknowledgement::age_unit_ns, now_ns);
+  context_.sent.release_chain(result.released);
+  if (window.can_send() && !connection.replies.holds())
+    transmitter_.transmit(connection, now_ns);
+  else if (window.in_flight_bytes() != 0)
+    connection.silence.await(now_ns);
+  return result.valid;
+}
+
+bool Sender::take_acknowledgement(Connection& connection, const InboundFrame& frame,
+                                  const FrameHeader& header, uint64_t now_ns) noexcept {
+  uint64_t words[1 + most_selective_words];
+  words[0] = header.selective;
+  size_t count = 1;
+  if (header.type == FrameType::probe) connection.receive.window.note_probe(header.sequence);
+  if (PartHeader part;
+      header.type == FrameType::part && frame.length >= sizeof header + sizeof part) {
+    std::memcpy(&part, frame.data + sizeof header, sizeof part);
+    if (part.probe != 0) connection.receive.window.note_probe(part.probe);
+  }
+  if (header.type == FrameType::ack) {
+    const size_t bytes = frame.length - sizeof header;
+    if (bytes > most_selective_words * sizeof(uint64_t) || bytes % sizeof(uint64_t) != 0)
+      return false;
+    std::memcpy(words + 1, frame.data + sizeof header, bytes);
+    count += bytes / sizeof(uint64_t);
+    connection.send.window.take_answer(header.sequence);
+  }
+  return acknowledge(connection, header.acknowledged, header.ack_delay, {words, count}, now_ns);
+}
+
+bool Sender::take_or_defer(Connection& connection, const FrameHeader& header,
+                           uint64_t now_ns) noexcept {
+  const SendWindow& window = connection.send.window;
+  if (header.selective != 0 || window.can_send())
+    return acknowledge(connection, header.acknowledged, header.ack_delay, {&header.selective, 1},
+                       now_ns);
+  if (!window.was_sent_before(header.acknowledged)) return false;
+  connection.send.defer(header, now_ns);
+  deferring_.push(connection);
+  return true;
+}
+
+void Sender::take_deferred(Connection& connection) noexcept {
+  const SendingHalf::DeferredAcknowledgement deferred = connection.send.deferred();
+  constexpr uint64_t nothing_selective = 0;
+  static_cast<void>(acknowledge(connection, deferred.acknowledged, deferred.delay,
+                                {&nothing_selective, 1}, deferred.came_ns));
+}
+
+void Sender::take_all_deferred() noexcept {
+  while (!deferring_.is_empty()) {
+    Connection& connection = deferring_.pop();
+    const LockGuard guard(connection.lock);
+    if (connection.life.is_established()) catch_up(connection);
+  }
 }
 
 }  // namespace lintel

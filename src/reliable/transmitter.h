@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 
 #include "reliable/connection_timers.h"
 #include "reliable/reliable_settings.h"
@@ -14,15 +15,13 @@ namespace lintel {
 
 class Transmitter {
  public:
-  // `sent`: where frames are kept until they are acknowledged.
-  Transmitter(const ReliableContext& context, FramePool& sent, ConnectionTimers& timers) noexcept
-      : context_(context), sent_(sent), timers_(timers) {}
+  explicit Transmitter(const ReliableContext& context) noexcept : context_(context) {}
 
   // Set-up path. False: no address space.
   [[nodiscard]] bool open() noexcept { return long_bursts_.open(most_long_bursts); }
   // Sends what the windows allow.
   void transmit(Connection& connection, uint64_t now_ns) noexcept LINTEL_REQUIRES(connection.lock);
-  // One frame that may be lost; its message is in it.
+  // Sends one frame that may be lost. It contains a whole message.
   void send_datagram(Connection& connection, FrameBuffer& frame, uint64_t now_ns) noexcept
       LINTEL_REQUIRES(connection.lock);
   // An acknowledgement by itself; later, if the link is full.
@@ -30,52 +29,38 @@ class Transmitter {
       LINTEL_REQUIRES(connection.lock);
   void acknowledge_if_pending(Connection& connection, uint64_t now_ns) noexcept
       LINTEL_REQUIRES(connection.lock) {
-    if (connection.pending.bytes() != 0 && !connection.pending.is_put_off(now_ns))
+    if (connection.pending.bytes() != 0 && !connection.pending.is_backing_off(now_ns))
       acknowledge(connection, now_ns);
   }
   void probe(Connection& connection, uint64_t now_ns) noexcept LINTEL_REQUIRES(connection.lock) {
-    probe(connection, connection.send.probe_number(), now_ns);
+    probe(connection, connection.send.window.losses().probe_number(), now_ns);
   }
   // A short probe and one of that length, to measure the path.
   void probe_path(Connection& connection, uint32_t bytes, uint64_t now_ns) noexcept
       LINTEL_REQUIRES(connection.lock);
   void say_goodbye(Connection& connection, uint64_t now_ns) noexcept
       LINTEL_REQUIRES(connection.lock) {
-    static_cast<void>(
-        send_control(connection, FrameType::goodbye, connection.probe_of_peer, nullptr, 0, now_ns));
+    static_cast<void>(send_control(connection, FrameType::goodbye,
+                                   connection.receive.window.probe(), {}, now_ns));
   }
 
  private:
   static FrameHeader header_of(const Connection& connection, FrameType type,
                                uint64_t now_ns) noexcept LINTEL_REQUIRES(connection.lock);
-  static constexpr unsigned most_pieces = 3;
-  // 0: it could not be sealed, and must not be sent.
-  static unsigned finish(Connection& connection, FrameBuffer& frame, FrameHeader& header,
-                         Piece (&pieces)[most_pieces]) noexcept LINTEL_REQUIRES(connection.lock);
-  static unsigned finish_sealed(Connection& connection, FrameBuffer& frame,
-                                const FrameHeader& header, Piece (&pieces)[most_pieces]) noexcept
-      LINTEL_REQUIRES(connection.lock);
-  [[nodiscard]] static bool seal(const Connection& connection, FrameBuffer& frame,
-                                 const FrameHeader& header) noexcept
-      LINTEL_REQUIRES(connection.lock);
-  static uint64_t seal(const Connection& connection, const FrameHeader& header,
-                       const UnsealedFrame& frame) noexcept LINTEL_REQUIRES(connection.lock);
-  static void check_again(const Connection& connection, FrameBuffer& frame) noexcept
-      LINTEL_REQUIRES(connection.lock);
-  static void keep_seals(FrameBuffer* const* frames, unsigned count) noexcept;
   void fail_soon(Connection& connection, uint64_t now_ns) noexcept LINTEL_REQUIRES(connection.lock);
   void probe(Connection& connection, uint32_t number, uint64_t now_ns) noexcept
       LINTEL_REQUIRES(connection.lock);
-  bool send_control(const Connection& connection, FrameType type, uint32_t number,
-                    const uint64_t* body, size_t words, uint64_t now_ns) noexcept
+  bool send_frame(Connection& connection, FrameBuffer& frame, FrameHeader& header,
+                  uint64_t now_ns) noexcept LINTEL_REQUIRES(connection.lock);
+  bool send_control(Connection& connection, FrameType type, uint32_t number,
+                    std::span<const uint64_t> body, uint64_t now_ns) noexcept
       LINTEL_REQUIRES(connection.lock);
-  // What goes to the link at once. Those of more frames than this are too large for the stack of a
-  // caller.
+  // Maximum number of frames of a burst on the stack of a caller. Longer ones are too large for it.
   static constexpr unsigned burst_on_stack = 8;
   template <unsigned most>
   struct Burst {
     FrameBuffer* frames[most];
-    Piece pieces[most][most_pieces];
+    Piece pieces[most][FrameProtection::most_pieces];
     OutboundFrame outbound[most];
   };
   struct LongBurst : Burst<PacketLink::largest_burst> {
@@ -89,15 +74,14 @@ class Transmitter {
       LINTEL_REQUIRES(connection.lock);
   [[gnu::noinline]] void transmit_one_by_one(Connection& connection, uint64_t now_ns) noexcept
       LINTEL_REQUIRES(connection.lock);
-  // Nothing more can go now. `pause_ns`: until it is tried again, or a little longer.
+  // Called when no further frame can be sent now. `pause_ns`: the time until the next attempt, if
+  // it is not too short.
   void wait_to_send(Connection& connection, uint64_t now_ns, uint64_t pause_ns) noexcept
       LINTEL_REQUIRES(connection.lock);
   bool send_in_parts(Connection& connection, FrameBuffer& frame, uint64_t now_ns) noexcept
       LINTEL_REQUIRES(connection.lock);
 
   const ReliableContext context_;
-  FramePool& sent_;
-  ConnectionTimers& timers_;
   Arena<LongBurst> long_bursts_;
 };
 

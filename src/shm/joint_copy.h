@@ -14,18 +14,18 @@ inline constexpr unsigned joint_copy_max_chunks = 8;
 // A helper must not be away for long.
 inline constexpr uint64_t joint_chunk_max_bytes = uint64_t{1} << 26;
 
-// Read by a helper that may be late: every field is atomic, and means something only while a chunk
-// of its offer is claimed.
+// A helper that reads this may be late: every field is atomic, and is valid only while a chunk of
+// its offer is claimed.
 struct JointChunk {
   std::atomic<uint64_t> owner_address;
   std::atomic<uint64_t> helper_address;
   std::atomic<uint64_t> bytes;
-  std::atomic<uint64_t> key;  // what RemoteMemory of the helper said
+  std::atomic<uint64_t> key;  // RemoteMemory::key of the helper's memory
 };
 static_assert(sizeof(JointChunk) == 32);
 
-// Which chunks are taken, in one word: number of the offer, number of chunks, taken from the front,
-// taken from the back.
+// The chunks that are taken, in one word: number of the offer, number of chunks, chunks taken from
+// the front, chunks taken from the back.
 struct JointClaims {
   uint32_t offer = 0;
   uint8_t chunks = 0;
@@ -44,9 +44,9 @@ struct JointClaims {
 
 struct JointCopy {
   alignas(64) std::atomic<uint64_t> claims;
-  std::atomic<uint64_t> helper_nonce;     // who may help
+  std::atomic<uint64_t> helper_nonce;     // nonce of the process that may help
   std::atomic<uint32_t> helper_finished;  // chunks copied or given up by the helper
-  std::atomic<uint32_t> helper_failed;    // not 0: it gave one up
+  std::atomic<uint32_t> helper_failed;    // not 0: the helper gave a chunk up
   std::atomic<uint32_t> to_owner;         // not 0: the data flow to the owner of the offer
   alignas(64) JointChunk chunk[joint_copy_max_chunks];
 

@@ -12,7 +12,8 @@ namespace lintel {
 
 namespace {
 
-// Less than this is copied before another processor has noticed.
+// Minimum length of a joint copy. A shorter one ends before another processor has noticed the
+// offer.
 constexpr uint64_t joint_copy_min_bytes = uint64_t{1} << 17;
 constexpr uint64_t chunk_min_bytes = uint64_t{1} << 16;
 constexpr uint64_t page_bytes = 4096;
@@ -42,7 +43,7 @@ RemoteResult JointOffers::copy(ShmLink& link, CopyDirection direction, const Pie
   return {RemoteStatus::started, 0};
 }
 
-// Both ends in one piece: cut into chunks. False: it is not worth it.
+// Cuts a copy with one piece at both ends into chunks. False: it is too short, or too long.
 bool JointOffers::plan(const Piece& local, const RemoteMemory& remote) noexcept {
   if (local.length < joint_copy_min_bytes) return false;
   const uint64_t share = (local.length + joint_copy_max_chunks - 1) / joint_copy_max_chunks;
@@ -103,7 +104,7 @@ RemoteResult JointOffers::finish(ShmLink& link) noexcept {
   if (result_.status != RemoteStatus::done) return result_;
   helped_chunks_ += helped_;
   note_received();
-  // What is wrong, if anything is, shows when the owner copies.
+  // If the helper failed, the owner copies these chunks, too, and gets the status.
   const bool again = offer_.helper_failed.load(std::memory_order_relaxed) != 0;
   for (unsigned index = own_; index < chunks_; ++index) {
     if (again || index < chunks_ - helped_) {

@@ -29,7 +29,7 @@ class LaneRecalls {
 
  private:
   static constexpr uint32_t smallest_batch = 2;
-  static constexpr uint32_t lanes_per_batch = 16;  // one of so many
+  static constexpr uint32_t lanes_per_batch = 16;  // share of the lanes in a batch
 
   void end_batch() noexcept LINTEL_REQUIRES(polling);
   void recall_least_recent(uint32_t most) noexcept LINTEL_REQUIRES(polling);
@@ -39,9 +39,9 @@ class LaneRecalls {
 
   const Segment& segment_;
   ReceiveLanes& lanes_;
-  uint32_t size_;                     // of the next batch
+  uint32_t size_;                     // size of the next batch
   std::vector<uint32_t> batch_;       // lanes recalled last
-  std::vector<uint32_t> candidates_;  // for one call
+  std::vector<uint32_t> candidates_;  // used within one call
   uint64_t batch_end_ns_ = 0;
   uint64_t count_ = 0;
 };

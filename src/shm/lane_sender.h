@@ -15,10 +15,10 @@
 
 namespace lintel {
 
-// When a link without a lane may try to claim one. Under the send lock of the peer.
+// Decides when a link without a lane may try to claim one. Under the send lock of the peer.
 //
-// A message that goes through another lane must not overtake those in the lane that was returned
-// before. So nothing is claimed until the owner has emptied that lane.
+// A message in another lane must not overtake messages in the lane that was returned before. So no
+// lane is claimed until the owner has emptied that lane.
 class LaneWait {
  public:
   // A sleeping sender without a lane tries again after this time.
@@ -27,7 +27,7 @@ class LaneWait {
   void note_returned(uint32_t lane) noexcept { returned_ = lane; }
 
   // Whether to try to claim a lane now. A waiting sender tries again when a lane became free, and
-  // every retry_ns, since the processes that were asked for a lane may be stopped.
+  // every retry_ns, since the processes whose lanes were recalled may be stopped.
   [[nodiscard]] bool may_claim(const PeerSegment& segment, uint64_t nonce, uint64_t now) noexcept {
     if (returned_ != no_lane) {
       if (segment.is_returned(returned_, nonce)) return false;
@@ -39,7 +39,7 @@ class LaneWait {
     next_try_ns_ = now + retry_ns;
     return true;
   }
-  // What came of it. True: that changes whether the link waits.
+  // Sets whether the link waits for a lane. True: this is a change.
   [[nodiscard]] bool set_waiting(bool waits) noexcept {
     const bool changes = waits_ != waits;
     waits_ = waits;
@@ -70,7 +70,7 @@ class LaneSender {
     lane_.store(no_lane, std::memory_order_relaxed);
   }
   [[nodiscard]] bool attached() const noexcept { return producer_.attached(); }
-  // For debuggers.
+  // These two are for debuggers.
   [[nodiscard]] uint32_t cells() const noexcept { return producer_.cells(); }
   [[nodiscard]] uint32_t cells_in_flight() const noexcept { return producer_.cells_in_flight(); }
   // Number of the lane in the peer's segment, or no_lane. Any thread.

@@ -15,7 +15,7 @@ class LinkFailures {
  public:
   enum class Cause : uint8_t {
     gone,
-    misbehaved,  // it may go on writing: its lane is not given away before it ends
+    misbehaved,  // the peer may continue to write: its lane is not reused before it ends
   };
 
   LinkFailures(ShmLinks& links, ReceiveLanes& lanes, JointOffers& offers) noexcept

@@ -39,7 +39,7 @@ void LivenessChecks::check_finished(MessageSink& sink) noexcept {
   }
 }
 
-// Those that died without a word.
+// Checks some links in turn, to find peers that died without closing their segment.
 void LivenessChecks::check_in_turn(MessageSink& sink, unsigned most) noexcept {
   links_.begin_turn();
   for (; most > 0; --most) {

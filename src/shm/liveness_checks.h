@@ -20,8 +20,9 @@ class LivenessChecks {
   // `watch`: links on which a thread waits. Of all others a few in turn.
   void check(MessageSink& sink, Link* const* watch, unsigned count) noexcept
       LINTEL_REQUIRES(polling);
-  // After peers connected: asks for a few others each. So those that died without a word hold no
-  // more than a share of what the living ones have, however fast they come and go.
+  // Called after peers connected: checks a few others for each. So peers that died without closing
+  // their segment hold only a share of the memory of the living ones, even if peers come and go
+  // quickly.
   void check_after_new(MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
 
  private:

@@ -103,8 +103,8 @@ class NodeSecret {
   }
 
  private:
-  // In place of the lock of the directory, until it is closed. Two processes that only looked at
-  // each other's files could each find its own first. The file stays.
+  // Returns a lock file, which replaces the lock of the directory until it is closed. Without a
+  // lock, two processes could each find its own file first. The file stays.
   static Descriptor lock_file_of(const SegmentDirectory& directory) {
     const std::string path = directory.path() + "/lock";
     mend_private(path.c_str(), S_IRUSR | S_IWUSR);
@@ -116,7 +116,7 @@ class NodeSecret {
     return file;
   }
 
-  // Of several secrets, which there are only without a lock of the directory, the least counts.
+  // Returns the least of the secrets. There are several only without a lock of the directory.
   static std::optional<std::string> find_in(const SegmentDirectory& directory, bool locked) {
     std::optional<std::string> found;
     directory.for_each_name([&](const char* name) {
@@ -142,7 +142,7 @@ class NodeSecret {
     void* const memory = mmap(nullptr, page_bytes, PROT_NONE, MAP_SHARED, file.get(), 0);
     if (memory == MAP_FAILED) return false;
     held_ = memory;
-    // Where that is denied, the file stays until the forked children have ended, too.
+    // If madvise() is denied, the file stays until forked children have ended, too.
     static_cast<void>(madvise(memory, page_bytes, MADV_DONTFORK));
     if (locked || find_in(directory, false) == value_) return true;
     munmap(std::exchange(held_, nullptr), page_bytes);

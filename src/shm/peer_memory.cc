@@ -117,12 +117,13 @@ RemoteResult PeerMemory::copy(CopyDirection direction, const Piece* local, unsig
     }
     if (result < 0 && errno == ESRCH) return {RemoteStatus::peer_failed, moved};
     if (result < 0 && errno != EFAULT) return {RemoteStatus::unsupported, moved};
-    // One bad piece makes the kernel refuse all of them: go on piece by piece up to it.
+    // One bad piece makes the kernel refuse all of them: continue piece by piece.
     if (pieces != 1) {
       pieces = 1;
       continue;
     }
-    // The next byte is at fault, here or there. Ask for the side that can be read without harm.
+    // The next byte is not accessible, here or at the peer. Test the side that can be read without
+    // harm.
     std::byte probe;
     const bool remote_is_good =
         reading ? read_peer(os_pid_, &probe, reinterpret_cast<uint64_t>(there.address()), 1)

@@ -25,13 +25,13 @@ class PeerMemory {
   // Checks that the process with the peer's number is the peer. It is not across pid namespaces;
   // the kernel may also forbid the check. Done at the first use, and again every 100 ms.
   [[nodiscard]] bool reach() noexcept;
-  // What reach() said last.
+  // Returns the last result of reach().
   [[nodiscard]] bool reached() const noexcept { return state_ == State::reachable; }
 
   [[nodiscard]] RemoteResult copy(CopyDirection direction, const Piece* local, unsigned local_count,
                                   const RemoteMemory* remote, unsigned remote_count) noexcept;
 
-  // One look, without remembering.
+  // Tests whether memory can be reached, without recording the result.
   [[nodiscard]] static bool has_nonce(const SegmentIdentity& owner) noexcept {
     return PeerMemory(owner).look();
   }

@@ -24,7 +24,7 @@ constexpr uint32_t first_data_bytes = 32 * 1024;
 
 }  // namespace
 
-// Of several with that address the one whose owner runs and is of this job.
+// Opens the segment with that address whose owner runs and belongs to this job.
 PeerSegment::Status PeerSegment::open(ProcessId peer, uint32_t job_hash,
                                       std::unique_ptr<PeerSegment>& result, std::string& reason) {
   Status found = Status::absent;
@@ -105,7 +105,7 @@ bool PeerSegment::owner_alive() const {
   if (owner_finished()) return false;
   const SegmentFile file(path_);
   if (file.fd() >= 0) return file.owner_alive();
-  // No descriptor left, say: ask again later.
+  // No descriptor may be left: another check follows later.
   return errno != ENOENT || PeerMemory::has_nonce(identity_);
 }
 
@@ -195,7 +195,7 @@ void PeerSegment::tell_recall() noexcept {
   announce_change();
 }
 
-// Of many that need a lane at once, one notifies the owner.
+// Requests a lane. If many processes do that at once, one notifies the owner.
 void PeerSegment::want_lane() noexcept {
   if (header_->lanes_wanted.load(std::memory_order_relaxed) == 0 &&
       header_->lanes_wanted.exchange(1, std::memory_order_release) == 0)

@@ -30,7 +30,7 @@ class PeerSegment {
   PeerSegment(const PeerSegment&) = delete;
   PeerSegment& operator=(const PeerSegment&) = delete;
 
-  // What the owner said about itself when the segment was opened.
+  // Identity of the owner, as read when the segment was opened.
   [[nodiscard]] const SegmentIdentity& identity() const noexcept { return identity_; }
   [[nodiscard]] uint32_t uid() const noexcept { return uid_; }  // owner of the file
   [[nodiscard]] SegmentHeader& header() const noexcept { return *header_; }
@@ -51,12 +51,12 @@ class PeerSegment {
     uint32_t lane = 0;
     LaneControl* control = nullptr;
     LaneGeometry geometry{};
-    uint32_t data_bytes = 0;  // of the byte ring, are allocated
+    uint32_t data_bytes = 0;  // allocated bytes of the byte ring
   };
   enum class ClaimStatus : uint8_t {
     claimed,
-    no_lane,  // none is free; the owner has been asked for one
-    no_room,  // there is no memory for one; `reason` says why
+    no_lane,  // no lane is free; one was requested from the owner
+    no_room,  // there is no memory for a lane; `reason` says why
     gone,     // the segment was removed
   };
   // Takes a free lane for messages of this process to the owner and allocates its memory, of a
@@ -65,22 +65,22 @@ class PeerSegment {
   [[nodiscard]] ClaimStatus claim_lane(const Claimer& claimer, Claim& claim, std::string& reason);
   // Allocates all of a lane that this process has claimed. False: there is no memory for it.
   [[nodiscard]] bool allocate_rest(uint32_t lane) const noexcept;
-  // Tells the owner that this process has finished and will write nothing more to `lane`.
+  // Reports to the owner that this process has finished and writes nothing more to `lane`.
   void close_lane(uint32_t lane, uint64_t nonce) noexcept;
 
-  // The owner asks for `lane`, which this process has claimed with `nonce`.
+  // Whether the owner recalls `lane`, which this process has claimed with `nonce`.
   [[nodiscard]] bool is_recalled(uint32_t lane, uint64_t nonce) const noexcept {
     return is_in(lane, nonce, LaneState::recalled);
   }
-  // Nothing more will be written to a recalled lane.
+  // Returns a recalled lane. Nothing more is written to it.
   void return_lane(uint32_t lane, uint64_t nonce) noexcept;
-  // The owner has not yet emptied a lane that was returned.
+  // Whether the owner has not yet emptied a lane that was returned.
   [[nodiscard]] bool is_returned(uint32_t lane, uint64_t nonce) const noexcept {
     return is_in(lane, nonce, LaneState::returned);
   }
-  // This process, to which the owner sends through a lane, has recalled that lane.
+  // Notifies the owner that this process has recalled a lane through which the owner sends.
   void tell_recall() noexcept;
-  // Changes when a lane becomes free.
+  // Returns a count that changes when a lane becomes free.
   [[nodiscard]] uint32_t lanes_freed() const noexcept {
     return header_->lanes_freed.load(std::memory_order_acquire);
   }

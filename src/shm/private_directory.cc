@@ -62,7 +62,7 @@ bool is_without_resources(int error) noexcept {
   return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
 
-// Not open: errno says why.
+// Opens a directory of this user. If the result is not open, errno says why.
 Descriptor open_own(const std::string& path) noexcept {
   constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
   Descriptor directory = open_file(path.c_str(), flags);
@@ -117,7 +117,7 @@ std::optional<PrivateDirectory> open_private_directory(const std::string& root, 
     path = names.path(first_free(taken));
     if (make_directory(path.c_str(), S_IRWXU)) {
       const bool is_own = open_own(path).is_open();
-      if (!is_own && errno != ENOENT) {  // where user ids are mapped, it may belong to another
+      if (!is_own && errno != ENOENT) {  // another user may own it where user ids are mapped
         const int error = errno;
         rmdir(path.c_str());
         errno = error;

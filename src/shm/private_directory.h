@@ -18,8 +18,8 @@ struct PrivateDirectory {
   Descriptor descriptor;
 };
 
-// Nothing: errno says why, ENOENT if there is none. `make`: makes one under the first name that is
-// free, however many are taken.
+// Opens the directory. If there is no result, errno says why: ENOENT if there is no directory.
+// `make`: makes one under the first free name.
 [[nodiscard]] std::optional<PrivateDirectory> open_private_directory(const std::string& root,
                                                                      bool make);
 

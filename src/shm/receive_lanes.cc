@@ -44,8 +44,8 @@ inline unsigned ReceiveLanes::poll_hot(MessageSink& sink, unsigned budget) noexc
   return total;
 }
 
-// For lanes without messages: publishes room that the producer asks for, and makes a lane cold in
-// the end.
+// Handles hot lanes without messages: publishes room that the producer requests, and makes a lane
+// cold after a time.
 void ReceiveLanes::rest_hot() noexcept {
   for (unsigned i = hot_count_; i-- > 0;) {
     Lane& lane = *hot_[i];

@@ -21,7 +21,7 @@ class ReceiveLanes {
   enum class State : uint8_t {
     unused,
     active,
-    refused,  // not read any more; freed when the process that claimed it is dead
+    refused,  // the lane is not read any more; freed when the process that claimed it is dead
   };
   // Called for the link of a malformed message; it refuses or frees the lane.
   using Malformed = std::function<void(MessageSink&, ShmLink&)>;
@@ -33,19 +33,20 @@ class ReceiveLanes {
   [[nodiscard]] State state(uint32_t lane) const noexcept {
     return lanes_[lane] == nullptr ? State::unused : lanes_[lane]->state;
   }
-  // nullptr unless the lane is active.
+  // Returns nullptr unless the lane is active.
   [[nodiscard]] ShmLink* link(uint32_t lane) const noexcept {
     return lanes_[lane] == nullptr ? nullptr : lanes_[lane]->link;
   }
 
-  // Connection path. Before a lane is activated or refused for the first time. False: no memory.
+  // Connection path. Called before a lane is activated or refused for the first time. False: no
+  // memory.
   [[nodiscard]] bool prepare(uint32_t lane) noexcept LINTEL_REQUIRES(polling);
-  // From here on the lane is read for `link`, or not read, or free: the process that claimed it
-  // writes to it no more.
+  // Set the state of a lane: it is read for `link`, or not read, or free. The process that claimed
+  // a lane that becomes free writes to it no more.
   void activate(uint32_t lane, ShmLink& link) noexcept LINTEL_REQUIRES(polling);
   void refuse(uint32_t lane) noexcept LINTEL_REQUIRES(polling);
   void free(uint32_t lane) noexcept LINTEL_REQUIRES(polling);
-  // The peer has been asked to return an active lane.
+  // Notes that an active lane was recalled from the peer.
   void note_recalled(uint32_t lane) noexcept LINTEL_REQUIRES(polling) {
     lanes_[lane]->recalled = true;
   }
@@ -57,15 +58,15 @@ class ReceiveLanes {
   [[nodiscard]] uint64_t last_message_poll(uint32_t lane) const noexcept {
     return lanes_[lane]->last_message_poll;
   }
-  // Hands up what is in an active lane, not what a living peer goes on writing.
+  // Delivers the messages in an active lane, but not all that a living peer continues to write.
   void drain(MessageSink& sink, uint32_t lane) noexcept LINTEL_REQUIRES(polling);
 
-  // Hands up at most about `budget` messages; returns their number.
+  // Delivers at most about `budget` messages; returns their number.
   unsigned poll(MessageSink& sink, unsigned budget) noexcept LINTEL_REQUIRES(polling);
   // Before sleeping: false if there are messages. Producers learn how much room they have.
   [[nodiscard]] bool arm() noexcept LINTEL_REQUIRES(polling);
 
-  // Messages that no sane peer sends.
+  // Number of malformed messages.
   [[nodiscard]] uint64_t malformed() const noexcept { return malformed_; }
 
  private:
@@ -78,7 +79,7 @@ class ReceiveLanes {
     LaneConsumer consumer;
   };
   static constexpr unsigned burst = 16;    // messages per call of the sink
-  static constexpr unsigned max_hot = 16;  // looked at in every poll
+  static constexpr unsigned max_hot = 16;  // lanes that every poll reads
   static constexpr unsigned cold_per_poll = 4;
   static constexpr uint64_t polls_until_cold = 2048;
   static constexpr uint64_t polls_between_rests = 8;
@@ -96,12 +97,12 @@ class ReceiveLanes {
 
   const Segment& segment_;
   const Malformed on_malformed_;
-  // By number. Most are never used and take no memory.
+  // Lanes by number. Most are never used and take no memory.
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<uint32_t> active_;  // numbers, in no order
   Lane* hot_[max_hot] = {};
   unsigned hot_count_ = 0;
-  unsigned next_hot_ = 0;   // where the next poll begins, when one ran out of budget
+  unsigned next_hot_ = 0;   // index at which the next poll begins, after one ran out of budget
   uint32_t next_cold_ = 0;  // position in active_
   uint64_t polls_ = 0;
   uint64_t malformed_ = 0;

@@ -130,7 +130,7 @@ bool Segment::prepare(const Settings& settings, const SegmentFile& file, std::st
   identity.nonce_address = reinterpret_cast<uint64_t>(&nonce_);
   std::memcpy(identity.classes, geometry_.classes, sizeof identity.classes);
   header_->doorbell.full_fences.store(asymmetric_fence_available() ? 0 : 1);
-  // In a child the segment would look as if its owner still ran.
+  // A mapping in a forked child would keep the lock: the owner would seem to run.
   if (madvise(memory, geometry_.segment_bytes, MADV_DONTFORK) != 0)
     log_message(
         LogLevel::warn,
@@ -160,7 +160,7 @@ OpenStatus Segment::publish(const Settings& settings, const SegmentFile& file, O
       path_ = directory->path_of({id_, nonce_});
       own_names.remember(path_, directory->path());
       if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0) {
-        // Without the lock: of many processes that start at once each would wait for all.
+        // The lock is released: of many processes that start at once each would wait for all.
         directory->unlock();
         // The first process of a job on this node looks at all of them, unless there are too many.
         constexpr unsigned few = 8;

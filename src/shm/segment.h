@@ -23,8 +23,8 @@ class Segment {
     uint32_t nid = 0;
     uint32_t pid = 0;  // PTL_PID_ANY: one that is free
     uint32_t job_hash = 0;
-    uint64_t memory_bytes = 0;  // at most this much for the whole segment
-    uint64_t incarnation = 0;   // of this process: the nonce. 0: a new one
+    uint64_t memory_bytes = 0;  // maximum size of the segment
+    uint64_t incarnation = 0;   // incarnation of this process: the nonce. 0: a new one
   };
 
   // The segment appears under its name complete and with its owner's lock held, or not at all.

@@ -49,7 +49,7 @@ std::string SegmentName::text() const {
 std::optional<SegmentName> SegmentName::parse(const char* text) noexcept {
   SegmentName name;
   const char* const end = text + std::strlen(text);
-  // As text() writes it: of that many digits, or without zeros in front.
+  // A number as text() writes it has `digits` digits, or no leading zeros.
   const auto read = [&](auto& number, int base, ptrdiff_t digits) {
     const char* const first = text;
     const auto [rest, error] = std::from_chars(text, end, number, base);

@@ -1,6 +1,6 @@
-// Where the segments of this user are: files <nid>.<pid>.<nonce> in a directory of /dev/shm that
-// only the user can enter (private_directory.h). It also holds the secret of node_secret.h. Set-up
-// and connection path.
+// The directory of the segments of this user: files <nid>.<pid>.<nonce> in a directory of /dev/shm
+// that only the user can enter (private_directory.h). It also contains the secret of node_secret.h.
+// Set-up and connection path.
 //
 // The owner of a segment shows that it lives by a lock of the open file. The kernel drops it with
 // the owner's mapping, so no descriptor has to stay open.
@@ -18,7 +18,7 @@
 
 namespace lintel {
 
-// What the name of a segment says.
+// The name of a segment, and its parts.
 struct SegmentName {
   ProcessId id;
   uint64_t nonce = 0;
@@ -33,7 +33,7 @@ class SegmentFile {
   explicit SegmentFile(const std::string& path) noexcept;  // fd() < 0: errno says why
 
   [[nodiscard]] int fd() const noexcept { return file_.get(); }
-  // As the owner, for as long as the file is mapped.
+  // Takes the lock of the owner, which lasts as long as the file is mapped.
   [[nodiscard]] bool lock() const noexcept;
   [[nodiscard]] bool owner_alive() const noexcept;
 
@@ -81,9 +81,10 @@ class SegmentDirectory {
 // Processes of different jobs do not see each other. An empty key gives 0.
 [[nodiscard]] uint32_t job_hash_of(std::string_view job_key) noexcept;
 
-// Where the directory is.
+// Path of the directory that contains the directories of users.
 [[nodiscard]] const std::string& segment_root() noexcept;
-// For tests, whose segments other processes must not remove. Before the first segment.
+// For tests, whose segments other processes must not remove. Called before the first segment is
+// made.
 void set_segment_root(std::string directory);
 
 }  // namespace lintel

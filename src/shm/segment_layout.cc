@@ -5,9 +5,9 @@ namespace lintel {
 
 namespace {
 
-// With the control block each fills whole pages, so that an unused lane costs no memory. The first
-// peers to come get the deep lanes; every class can carry the largest message. A stream of 4 KiB
-// messages is quickest if the ring of the deep ones takes half of a second-level cache of 1 MiB.
+// Each lane, with its control block, fills whole pages, so that an unused lane costs no memory. The
+// first peers get the deep lanes; every class can carry the largest message. A stream of 4 KiB
+// messages is fastest if the ring of a deep lane takes half of a second-level cache of 1 MiB.
 constexpr LaneGeometry class_geometry[lane_classes] = {
     {254, 512 * 1024},
     {62, 32 * 1024},

@@ -1,4 +1,4 @@
-// What a shared segment looks like: written by its owner, mapped and checked by its peers.
+// Layout of a shared segment: its owner writes it, its peers map and check it.
 //
 // One page of header, the table of lanes, then the lanes in size classes. A lane carries messages
 // from one peer, which claims it in the table, to the owner of the segment. When all are claimed
@@ -30,9 +30,9 @@ inline constexpr unsigned lane_classes = 3;
 enum class LaneState : uint8_t {
   free = 0,      // may be claimed by anyone
   claiming = 1,  // the claimer fills in the other fields
-  ready = 2,     // in use
+  ready = 2,     // the lane is in use
   closing = 3,   // the claimer has finished: take what is left, then free it
-  recalled = 4,  // in use; the owner asks the claimer to return it
+  recalled = 4,  // the lane is in use; the owner requests its return
   returned = 5,  // the claimer writes no more here: take what is left, then free it
 };
 inline constexpr uint64_t lane_state_mask = incarnation_spare_bits;
@@ -48,8 +48,8 @@ struct LaneClass {
   uint32_t lanes;
   uint32_t cells;
   uint32_t data_bytes;
-  uint32_t stride_bytes;  // from one lane to the next
-  uint64_t offset_bytes;  // of the first
+  uint32_t stride_bytes;  // distance from one lane to the next
+  uint64_t offset_bytes;  // offset of the first lane
 };
 static_assert(sizeof(LaneClass) == 24);
 
@@ -66,7 +66,7 @@ struct SegmentIdentity {
   uint32_t uid;
   int32_t os_pid;
   uint64_t nonce;          // the incarnation of the process
-  uint64_t nonce_address;  // where in the owner's private memory the same value lies
+  uint64_t nonce_address;  // address of the same value in the owner's private memory
   LaneClass classes[lane_classes];
 };
 static_assert(sizeof(SegmentIdentity) == 136 && std::is_trivially_copyable_v<SegmentIdentity>);
@@ -74,7 +74,7 @@ static_assert(sizeof(SegmentIdentity) == 136 && std::is_trivially_copyable_v<Seg
 struct SegmentHeader {
   SegmentIdentity identity;
   Doorbell doorbell;
-  // Counts what there is to look at: claims, closings, returns, wants, recalls.
+  // Counts changes: claims, closings, returns, requests for lanes, recalls.
   alignas(64) std::atomic<uint32_t> lane_generation;
   std::atomic<uint32_t> closed;  // the owner has finished
   // Written by peers that copy from or to memory of the owner: number of the offer in the upper
@@ -83,7 +83,7 @@ struct SegmentHeader {
   std::atomic<uint32_t> lanes_wanted;    // 1: a peer found no free lane
   std::atomic<uint32_t> lanes_freed;     // counts: senders that wait for a lane try again
   std::atomic<uint32_t> lanes_recalled;  // counts: peers want lanes back that the owner claimed
-  JointCopy joint_copy;                  // what the owner copies
+  JointCopy joint_copy;                  // offer of the owner
 };
 static_assert(offsetof(SegmentHeader, doorbell) == 192);
 static_assert(offsetof(SegmentHeader, lane_generation) == 256 &&
@@ -98,7 +98,7 @@ inline LaneEntry* lane_table(SegmentHeader* segment) noexcept {
   return reinterpret_cast<LaneEntry*>(reinterpret_cast<std::byte*>(segment) + lane_table_offset);
 }
 
-// Where the lanes of a segment are. A private, checked copy of what the header says.
+// Places of the lanes of a segment. A private, checked copy of the data in the header.
 struct SegmentGeometry {
   LaneClass classes[lane_classes]{};
   uint32_t lane_count = 0;

@@ -18,7 +18,7 @@ struct ShmLink final : Link {
   uint64_t nonce = 0;                    // names the incarnation of the peer
   std::unique_ptr<PeerSegment> segment;  // null: the peer had finished before its claim was seen
 
-  // Of ShmLinks: in the list of links, or among those that wait for another use.
+  // Used by ShmLinks: links of the list of links, or of a chain of unused ones.
   ShmLink* next = nullptr;
   ShmLink* previous = nullptr;
 
@@ -28,11 +28,11 @@ struct ShmLink final : Link {
 
   // Receiving and remote access: under the poll token.
   PeerMemory memory;
-  uint32_t receive_lane = no_lane;  // in our segment
+  uint32_t receive_lane = no_lane;  // number of the peer's lane in the own segment
   bool announced = false;           // on_new_link was called
   bool failure_reported = false;
 
-  // By this process alone.
+  // Copies by this process alone.
   [[nodiscard]] RemoteResult copy(CopyDirection direction, const Piece* local, unsigned local_count,
                                   const RemoteMemory* remote, unsigned remote_count) noexcept
       LINTEL_REQUIRES(polling) {

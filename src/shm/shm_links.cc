@@ -27,7 +27,7 @@ ShmLink* ShmLinks::find(ProcessId peer) const noexcept {
   return link == nullptr || link->failed.load(std::memory_order_relaxed) ? nullptr : link;
 }
 
-// As a new one. What belongs to the lanes was reset when the link was released.
+// Makes a link, or reuses one. Its state about lanes was reset when it was released.
 ShmLink& ShmLinks::make(ProcessId peer, uint64_t nonce, std::unique_ptr<PeerSegment> segment) {
   Place& place = places_[key_of(peer)];
   if (place.unused == nullptr)
@@ -59,7 +59,7 @@ ShmLink* ShmLinks::add(ShmLink& link) noexcept {
   return &link;
 }
 
-// It is not listed, or not any more.
+// Makes a link that is not listed available for reuse.
 void ShmLinks::give_back(ShmLink& link) noexcept {
   Place& place = places_.find(key_of(link.peer))->second;
   if (place.current == &link) place.current = nullptr;
@@ -110,7 +110,7 @@ SendStatus ShmLinks::attach(ShmLink& link) noexcept {
   try {
     std::string reason;
     status = claim_lane(link, reason);
-  } catch (const std::bad_alloc&) {  // as without room: later
+  } catch (const std::bad_alloc&) {  // another attempt follows later, as without room
   }
   const bool waits =
       status == PeerSegment::ClaimStatus::no_lane || status == PeerSegment::ClaimStatus::no_room;
@@ -163,8 +163,8 @@ ShmLinks::Acceptance ShmLinks::look_up(ProcessId peer, uint64_t nonce) {
       if (segment->identity().nonce == nonce) break;
       return refused("it is not that process");
     case PeerSegment::Status::absent:
-      // It sent and finished before we looked. What it sent arrives all the same; only processes
-      // of this user can have written it.
+      // The process has sent messages and finished. Its messages are delivered: only processes of
+      // this user can have written them.
       break;
     case PeerSegment::Status::refused:
       return refused(reason.c_str());

@@ -26,7 +26,7 @@ class ShmLinks {
   // `reach_memory`: links may read and write the memory of their peers.
   ShmLinks(const Segment& own, uint32_t job_hash, bool reach_memory) noexcept
       : own_(own), job_hash_(job_hash), reach_memory_(reach_memory) {}
-  // Tells the peers that nothing more is sent, unless in a forked child.
+  // Reports to the peers that nothing more is sent, unless in a forked child.
   ~ShmLinks();
   ShmLinks(const ShmLinks&) = delete;
   ShmLinks& operator=(const ShmLinks&) = delete;
@@ -38,12 +38,12 @@ class ShmLinks {
   struct Acceptance {
     enum class Status : uint8_t {
       accepted,
-      refused,    // it is not the process that it claims to be
-      postponed,  // this process is short of descriptors or memory
+      refused,    // the peer is not the process that it claims to be
+      postponed,  // this process has too few descriptors or too little memory
     };
     Status status = Status::refused;
     ShmLink* link = nullptr;
-    ShmLink* replaced = nullptr;  // of an earlier process with that address
+    ShmLink* replaced = nullptr;  // link of an earlier process with that address
     std::string reason;
   };
   // The link of the process that claims to be `peer` with `nonce`.
@@ -62,7 +62,8 @@ class ShmLinks {
 
   // Links that were not released, the newest one first.
   [[nodiscard]] ShmLink* first() const noexcept { return listed_.load(std::memory_order_acquire); }
-  // One after the other, whatever is released meanwhile. nullptr at the end; then begin again.
+  // Return the links one after the other, even if links are released meanwhile. nullptr at the end;
+  // then begin again.
   void begin_turn() noexcept LINTEL_REQUIRES(polling) {
     if (turn_ == nullptr) turn_ = first();
   }
@@ -73,12 +74,12 @@ class ShmLinks {
   [[nodiscard]] uint32_t made() const noexcept { return made_.load(std::memory_order_relaxed); }
 
  private:
-  // Of an address.
+  // Links of an address.
   struct Place {
     ShmLink* current = nullptr;
     ShmLink* unused = nullptr;  // a chain through next
   };
-  ShmLink* find(ProcessId peer) const noexcept LINTEL_REQUIRES(mutex_);  // never one that failed
+  ShmLink* find(ProcessId peer) const noexcept LINTEL_REQUIRES(mutex_);  // returns no failed link
   ShmLink& make(ProcessId peer, uint64_t nonce, std::unique_ptr<PeerSegment> segment)
       LINTEL_REQUIRES(mutex_);
   ShmLink* add(ShmLink& link) noexcept LINTEL_REQUIRES(mutex_);

@@ -31,18 +31,18 @@ struct ShmSettings {
   uint32_t nid = 0;
   uint32_t pid = 0;           // PTL_PID_ANY: one that is free
   std::string job_key;        // processes with another key are not visible
-  uint64_t memory_bytes = 0;  // for the segment of this process
+  uint64_t memory_bytes = 0;  // maximum size of the segment of this process
   bool cma = true;            // use process_vm_readv and process_vm_writev
   uint32_t cma_threshold_bytes = 0;
-  uint64_t incarnation = 0;  // of this process; 0: a new one
+  uint64_t incarnation = 0;  // incarnation of this process; 0: a new one
 };
 
 struct ShmCounters {
-  uint64_t helped_chunks;  // of our long copies, copied by the peer
-  uint64_t links_refused;  // claims that proved false
-  uint64_t malformed;      // messages that no sane peer sends
+  uint64_t helped_chunks;  // chunks of this process's long copies that peers copied
+  uint64_t links_refused;  // claims that were refused
+  uint64_t malformed;      // malformed messages
   uint64_t peers_failed;
-  uint64_t lanes_recalled;  // from peers, for others
+  uint64_t lanes_recalled;  // lanes recalled from peers, for other peers
 };
 
 class ShmTransport final : public Transport {
@@ -111,7 +111,7 @@ class ShmTransport final : public Transport {
   JointHelp help_;
   RoomWait room_;
   LivenessChecks liveness_;
-  bool senders_wait_ = false;  // when the poller last went to sleep
+  bool senders_wait_ = false;  // senders waited when the poller last went to sleep
 };
 
 }  // namespace lintel

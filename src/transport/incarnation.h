@@ -1,5 +1,5 @@
 // The number that names one process for as long as it has its interface open. All transports of the
-// interface tell it to their peers. So a peer that is reached by two of them sees that both lead to
+// interface send it to their peers. So a peer that is reached by two of them sees that both lead to
 // one process, and that a process with an address it knows is another one. Set-up path.
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace lintel {
 
-// Of an incarnation; always zero, as shared memory keeps a state there.
+// Bits of an incarnation that are always zero, as shared memory keeps a state there.
 inline constexpr uint64_t incarnation_spare_bits = 15;
 
-// 0, which names no process: the kernel has no random numbers.
+// Returns 0, which names no process, if the kernel has no random numbers.
 [[nodiscard]] inline uint64_t new_incarnation() noexcept {
   uint64_t number = 0;
   while ((number & ~incarnation_spare_bits) == 0)

@@ -32,11 +32,11 @@ enum class MessageKind : uint8_t {
   data_request,  // target -> initiator: send `length` bytes from `remote_offset` on
   data,          // the bytes at `remote_offset` of transfer `cookie`
   connection,    // between two ends of one transport, which never hands it up
-  refusal,       // of a request with flag_tell_refusal that wants no answer: for the log
+  refusal,       // refusal of a request with flag_tell_refusal and without answer: for the log
 };
 inline constexpr unsigned message_kinds = 13;
 
-// For texts. Of a kind that came from elsewhere, too.
+// Name of a kind, for texts. The kind may be one that came from outside.
 [[nodiscard]] constexpr const char* kind_name(MessageKind kind) noexcept {
   constexpr const char* names[message_kinds] = {
       "message",   "put",   "get",          "atomic", "fetch_atomic", "swap",   "ack",
@@ -58,7 +58,7 @@ inline constexpr uint8_t flag_known = 0x7f;
 inline constexpr uint8_t answer_source_fault = 0x01;  // the initiator's own memory is inaccessible
 // Bits of MessageHeader::modes in data messages.
 inline constexpr uint8_t data_for_reply = 0x01;  // the cookie names an Operation, not a Transfer
-inline constexpr uint8_t data_stays = 0x02;      // for the sender's transport: see payload_stays()
+inline constexpr uint8_t data_stays = 0x02;      // used by the sender's transport: payload_stays()
 
 struct MessageHeader {
   uint32_t link_word;  // belongs to the transport while the message is inside it
@@ -114,7 +114,7 @@ struct MessageHeader {
     return static_cast<unsigned>(type) | static_cast<unsigned>(ack) << 4;
   }
   void ask_for_no_ack() noexcept {
-    uint32_t word;  // as in set()
+    uint32_t word;  // same word as in set()
     std::memcpy(&word, &kind, sizeof word);
     word &= 0x0fffffff;
     std::memcpy(&kind, &word, sizeof word);
@@ -132,8 +132,8 @@ struct MessageHeader {
   return header.kind == MessageKind::data &&
          ((header.modes & data_for_reply) == 0 || (header.modes & data_stays) != 0);
 }
-// Only the end of the peer's own operations depends on it. A transport may delay it for a moment,
-// to send it with another message.
+// Whether only the end of the peer's own operations depends on a message. A transport may delay
+// such a message for a moment, to send it with another one.
 [[nodiscard]] inline bool is_acknowledgement(const MessageHeader& header) noexcept {
   return header.kind == MessageKind::ack || header.kind == MessageKind::ack_batch;
 }

@@ -1,4 +1,4 @@
-// What opening a transport or a link leads to. Set-up path.
+// Result of opening a transport or a link. Set-up path.
 #pragma once
 
 #include <cstdint>

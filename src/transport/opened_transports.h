@@ -15,18 +15,18 @@ namespace lintel {
 // The transports of one interface.
 struct OpenedTransports {
   OpenStatus status = OpenStatus::failed;
-  bool no_such_interface = false;  // with failed
-  bool is_misconfigured = false;   // with failed: PTL_TRANSPORT means nothing
-  // In the order in which connect() is to be tried.
+  bool no_such_interface = false;  // cause of OpenStatus::failed
+  bool is_misconfigured = false;   // cause of OpenStatus::failed: PTL_TRANSPORT is not valid
+  // Transports in the order in which connect() is tried.
   std::vector<std::unique_ptr<Transport>> transports;
-  ProcessId id{};      // of this process there; the pid is the one that was asked for, or chosen
-  std::string reason;  // of a failure, for the log
-  // What the interface would use as well if it could, in the order of connect().
+  ProcessId id{};      // this process on the interface, with the requested or chosen pid
+  std::string reason;  // reason of a failure, for the log
+  // Transports that the interface would also use if it could, in the order of connect().
   struct Unused {
     std::string transport;
     std::string reason;
-    size_t place;        // it would be tried before the transport with this index
-    bool is_unexpected;  // it should be usable, or was asked for by name
+    size_t place;        // index of the transport before which it would be tried
+    bool is_unexpected;  // the transport should be usable, or was requested by name
   };
   std::vector<Unused> unused;
 };

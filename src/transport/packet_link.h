@@ -18,9 +18,9 @@
 
 namespace lintel {
 
-// Where frames go to and come from, in the link's own form: a socket address, a MAC address, the
+// Source or destination of frames, in the link's own form: a socket address, a MAC address, the
 // number of an address handle. The same sender always has the same bytes (unused ones are zero), so
-// that addresses are compared as memory. Meaningless outside the link that made it.
+// that addresses are compared as memory. Valid only for the link that made it.
 struct LinkAddress {
   alignas(8) std::array<std::byte, 32> bytes{};
 
@@ -56,7 +56,7 @@ enum class ResolveStatus : uint8_t {
 struct OutboundFrame {
   const LinkAddress* to;
   const Piece* pieces;
-  unsigned count;  // at least 1, at most PacketLink::most_pieces
+  unsigned count;  // number of pieces: at least 1, at most PacketLink::most_pieces
 };
 
 // A frame that arrived. The link may have damaged it; the layer above checks everything, and may
@@ -78,12 +78,12 @@ struct LinkCounters {
   uint64_t frames_malformed = 0;  // arrived, but never handed up: truncated, not of our protocol
 };
 
-// How links count; read by any thread.
+// Counters of links; read by any thread.
 struct AtomicLinkCounters {
   std::atomic<uint64_t> frames_sent{0}, bytes_sent{0}, frames_received{0}, bytes_received{0};
   std::atomic<uint64_t> send_full{0}, send_errors{0}, frames_malformed{0};
 
-  // Without a locked instruction: for a single counting thread, such as the poller, or under a
+  // Adds without a locked instruction. Requires a single counting thread, such as the poller, or a
   // lock.
   static void add_alone(std::atomic<uint64_t>& count, uint64_t n) noexcept {
     count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
@@ -98,14 +98,14 @@ struct AtomicLinkCounters {
   }
 };
 
-// What does not change once a link is open.
+// Properties that do not change once a link is open.
 struct LinkProperties {
   static constexpr int no_descriptor = -1;
 
-  const char* name = "";      // the word for it in PTL_TRANSPORT, counters and log lines
+  const char* name = "";      // name in PTL_TRANSPORT, counters and log lines
   std::string device{};       // see Transport::device()
   ProcessId id{};             // this process by its physical address
-  LinkAddress own_address{};  // that others see as `from`
+  LinkAddress own_address{};  // address of this process in `from` of its frames
   // The bits of addresses that name the host, and not one of its processes.
   LinkAddress host_mask = LinkAddress::filled_with(std::byte{0xff});
   uint32_t mtu = 0;  // bytes of the largest frame that can be sent or received
@@ -129,14 +129,15 @@ struct LinkProperties {
   // A descriptor that becomes readable when frames arrive; poll() can wait for it. None: receive()
   // is called from time to time, and the processor never sleeps for long.
   int descriptor = no_descriptor;
-  // Without a descriptor: the longest time between two calls of receive() while nothing comes.
-  // Longer costs less in an idle process, and delays the first message after a pause by as much.
+  // Maximum time between two calls of receive() while nothing comes; for links without a
+  // descriptor. A longer time costs less in an idle process, and delays the first message after a
+  // pause by as much.
   int64_t longest_pause_ns = 1'000'000;
 };
 
 class PacketLink {
  public:
-  static constexpr unsigned most_pieces = 8;     // of one frame
+  static constexpr unsigned most_pieces = 8;     // maximum number of pieces of one frame
   static constexpr unsigned largest_burst = 64;  // frames of one call of send() or receive()
   // The reliability layer needs room for its header, a message header and some data.
   static constexpr uint32_t least_mtu = 512;
@@ -153,7 +154,7 @@ class PacketLink {
   // needs no waiting.
   virtual ~PacketLink() = default;
 
-  // What is constant, by name.
+  // Constant properties.
   [[nodiscard]] const LinkProperties& properties() const noexcept { return properties_; }
   [[nodiscard]] const char* name() const noexcept { return properties_.name; }
   [[nodiscard]] ProcessId id() const noexcept { return properties_.id; }

@@ -9,7 +9,7 @@ namespace lintel {
 
 class LINTEL_CAPABILITY("poll token") PollRole {
  public:
-  // For callers that have it where the compiler cannot see that.
+  // For callers that have the role where the compiler cannot see that.
   void assert_held() const noexcept LINTEL_ASSERT_CAPABILITY(this) {}
 };
 inline constexpr PollRole polling;

@@ -27,12 +27,12 @@ struct Link {
   std::atomic<uint32_t> max_data_bytes{8192};
   void* context =
       nullptr;  // the core's own: set through MessageSink::on_new_link or by connect()'s caller
-  // Why it failed. Set before MessageSink::on_peer_failed().
+  // Reason of a failure. Set before MessageSink::on_peer_failed().
   struct Failure {
     enum class Kind : uint8_t {
       gone,        // the peer was connected
-      unanswered,  // no message of it ever came
-      refused,     // it answered that it does not connect
+      unanswered,  // no message of the peer ever came
+      refused,     // the peer answered that it does not connect
     };
     Kind kind = Kind::gone;
     const char* reason = "";  // a clause; constant text
@@ -47,19 +47,20 @@ struct Statistic {
 };
 
 struct Capabilities {
-  const char* name;                 // as in PTL_TRANSPORT
+  const char* name;                 // name in PTL_TRANSPORT
   uint32_t max_eager_bytes;         // largest payload of one message
   bool remote_access;               // remote_access() exists (may still fail per peer)
-  bool remote_asynchronous;         // it only starts, and ends with MessageSink::on_remote_done()
+  bool remote_asynchronous;         // an access ends with MessageSink::on_remote_done()
   uint32_t remote_threshold_bytes;  // beyond this size remote access beats eager messages
   bool refers_to_payloads =
       false;  // send() does not copy all payloads that stay: see payload_mark()
   bool polls_by_system_call = false;  // an idle poll costs as much as many calls of Portals
-  // Not 0: arrivals ring no doorbell (sleep_limit_ns() ends every sleep), so a peer that sleeps
-  // answers late. A thread that waits for an answer polls for this time before it sleeps. Otherwise
+  // Minimum time for which a thread that waits polls before it sleeps. Not 0 if arrivals ring no
+  // doorbell (sleep_limit_ns() ends every sleep), so that a sleeping peer answers late. Otherwise
   // both sides could sleep in each round trip.
   uint64_t least_spin_ns = 0;
-  // All its peers are in this process: it is polled only after a send, and hands up all there is.
+  // All peers are in this process: the transport is polled only after a send, and delivers all
+  // messages.
   bool in_process = false;
   // A link that connect() returns leads to a process that runs.
   bool finds_at_once = false;
@@ -79,7 +80,7 @@ enum class RemoteStatus : uint8_t {
   done,
   started,  // ends with on_remote_done() in bounded time; the local memory belongs to the transport
   busy,     // no room now: try again later
-  unsupported,  // this peer's memory cannot be reached directly: send data messages instead
+  unsupported,  // memory of this peer cannot be reached directly: send data messages instead
   peer_failed,
   local_fault,   // memory of this process is not accessible
   remote_fault,  // memory of the peer is not accessible
@@ -96,7 +97,7 @@ struct Exposure {
   SendStatus status;  // sent: as said by `count`; or why to try again later, or never
   unsigned count =
       0;  // descriptions made; 0: this memory cannot be reached, data travel in messages
-  uint32_t number = none;  // for withdraw(); none: nothing to withdraw
+  uint32_t number = none;  // argument of withdraw(); none: nothing to withdraw
 };
 
 // A message as handed up. `payload` stays valid until the callback returns and may be changed by a
@@ -107,7 +108,8 @@ struct InboundMessage {
   uint32_t payload_length;
 };
 
-// What a transport calls, from within poll() only and therefore never from two threads at once.
+// Functions that a transport calls, from within poll() only and therefore never from two threads at
+// once.
 class MessageSink {
  public:
   // A peer made contact: the link is usable for answers. Return value becomes link.context.
@@ -141,13 +143,13 @@ class MessageSink {
   ~MessageSink() = default;
 };
 
-// What status registers tell about networks.
+// Counters for the status registers about networks.
 struct NetworkCounters {
   uint64_t retransmissions = 0;
-  uint64_t frames_dropped = 0;       // damaged, malformed, or of no connection
+  uint64_t frames_dropped = 0;       // frames that were damaged, malformed, or of no connection
   uint64_t unreliable_sent = 0;      // messages of PTL_MD_UNRELIABLE that were sent once
-  uint64_t connections_refused = 0;  // by this process
-  uint64_t paths_narrowed = 0;       // found to lose long frames
+  uint64_t connections_refused = 0;  // connections that this process refused
+  uint64_t paths_narrowed = 0;       // paths that were found to lose long frames
 };
 
 class Transport {
@@ -176,9 +178,9 @@ class Transport {
   [[nodiscard]] virtual SendStatus send(Link& link, const MessageHeader& header,
                                         const Piece* pieces, unsigned count) noexcept = 0;
 
-  // Where capabilities().refers_to_payloads. Message path; the caller holds the peer's send lock.
-  // Names all payloads sent to this peer so far, for payloads_released(), until
-  // MessageSink::on_peer_failed() returns.
+  // Returns a mark that names all payloads sent to this peer so far, for payloads_released(), until
+  // MessageSink::on_peer_failed() returns. Used if capabilities().refers_to_payloads. Message path;
+  // the caller holds the peer's send lock.
   [[nodiscard]] virtual uint32_t payload_mark(Link&) noexcept { return 0; }
   // Message path. True: none of those payloads will be read again. poll() or arm()
   // update it.
@@ -187,10 +189,10 @@ class Transport {
     return true;
   }
 
-  // Message path; the caller holds the peer's send lock until let_go(). Several messages follow.
-  // They may be handed to the network together, in let_go() at the latest.
-  virtual void hold(Link&) noexcept {}
-  virtual void let_go(Link&) noexcept {}
+  // Message path; the caller holds the peer's send lock until uncork(). Several messages follow.
+  // They may be handed to the network together, in uncork() at the latest.
+  virtual void cork(Link&) noexcept {}
+  virtual void uncork(Link&) noexcept {}
 
   // Message path; the caller holds the peer's send lock. Describes `count` pieces of this process's
   // memory in `out`, for the peer to read or (`write`) to write for the operation that `cookie`
@@ -223,7 +225,7 @@ class Transport {
   virtual void end_access(Link&, const RemoteMemory* /*remote*/, unsigned /*count*/) noexcept
       LINTEL_REQUIRES(polling) {}
 
-  // Message path. Hands up at most about `budget` messages; returns their number.
+  // Message path. Delivers at most about `budget` messages; returns their number.
   virtual unsigned poll(MessageSink& sink, unsigned budget) noexcept LINTEL_REQUIRES(polling) = 0;
 
   // The doorbell in memory that this transport's peers can reach; nullptr if its peers never ring
@@ -249,19 +251,19 @@ class Transport {
   // Before closing: everything taken over by send() has reached its peer, as far as one can know.
   [[nodiscard]] virtual bool all_delivered() noexcept LINTEL_REQUIRES(polling) { return true; }
 
-  // Every so often, and when woken without messages (may make system calls): looks after peers that
-  // died without a word. `watch` lists links with operations outstanding.
+  // Every so often, and when woken without messages (may make system calls): finds peers that died
+  // without closing their interface. `watch` lists links with operations outstanding.
   virtual void check_peers(MessageSink&, Link* const* /*watch*/, unsigned /*count*/) noexcept
       LINTEL_REQUIRES(polling) {}
 
   [[nodiscard]] virtual NetworkCounters network_counters() const noexcept { return {}; }
-  // For debuggers (docs/debugging.md): a line for each link. Takes no lock.
+  // Writes a line for each link, for debuggers (docs/debugging.md). Takes no lock.
   virtual void write_state(StateWriter&) const noexcept {}
-  // For PTL_STATS.
+  // Returns the numbers for PTL_STATS.
   [[nodiscard]] virtual std::vector<Statistic> statistics() const { return {}; }
-  // What carries its messages, by its name on this node: "eth0", "mlx5_0:1", "/dev/shm".
+  // Returns the device of the messages, by its name on this node: "eth0", "mlx5_0:1", "/dev/shm".
   [[nodiscard]] virtual std::string device() const { return {}; }
-  // One line for ptl_info: what it uses and why.
+  // Returns one line for ptl_info: the device or path in use, and why.
   [[nodiscard]] virtual std::string describe() const = 0;
 };
 

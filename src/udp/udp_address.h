@@ -22,10 +22,10 @@ struct UdpHost {
   bool found = false;
   bool ipv6 = false;
   in6_addr address{};  // IPv4: in the first four bytes, as in sin_addr
-  uint32_t scope = 0;  // of a link-local IPv6 address
+  uint32_t scope = 0;  // scope of a link-local IPv6 address
   uint32_t nid = 0;
   std::string device;  // the network interface that has it
-  std::string reason;  // how it was chosen, or why there is none
+  std::string reason;  // reason of the choice, or why there is none
 };
 
 // `wanted` (PTL_NID) is the name of a network interface, an address of the node, or empty; then it

@@ -36,7 +36,7 @@ bool permits(const char* call, long result) {
 bool UdpCalls::probe(int socket, std::string& reason) {
   constexpr int peek = MSG_DONTWAIT | MSG_PEEK;
   std::byte byte;
-  // Without a message the kernel finds a fault if it looks.
+  // Without a message the call fails in any case, with another error than that of a filter.
   if (is_denied(syscall(SYS_sendmsg, socket, nullptr, MSG_DONTWAIT)))
     return explained(false, reason, denial("sendmsg"));
   receives_one = !is_denied(syscall(SYS_recvfrom, socket, &byte, 1, peek, nullptr, nullptr));

@@ -1,5 +1,5 @@
-// Which system calls on sockets a filter denies, as the seccomp profiles of some containers do.
-// Set-up path.
+// Finds the system calls on sockets that a filter denies, as the seccomp profiles of some
+// containers do. Set-up path.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ struct UdpCalls {
   bool receives_several = true;  // recvmmsg
   bool sends_several = true;     // sendmmsg
 
-  // Asks the kernel about a bound socket. False: datagrams cannot be sent or received at all;
+  // Tests the system calls on a bound socket. False: datagrams cannot be sent or received at all;
   // `reason` says why not and what to do. Logs what is slower than it could be.
   [[nodiscard]] bool probe(int socket, std::string& reason);
 };

@@ -13,7 +13,7 @@ namespace lintel {
 
 namespace {
 
-constexpr uint32_t largest_payload = 65507;  // of an IPv4 datagram
+constexpr uint32_t largest_payload = 65507;  // limit of an IPv4 datagram
 
 }  // namespace
 
@@ -51,7 +51,7 @@ OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& 
   return OpenStatus::opened;
 }
 
-// What goes to an address of this very node passes the loopback, whose frames are long.
+// Datagrams to an address of this node pass the loopback, whose frames are long.
 ResolveStatus UdpLink::resolve(ProcessId peer, Route& route, std::string* reason) noexcept {
   if (peer.pid >= PTL_PID_MAX || (!socket_.host().ipv6 && !is_ipv4_host(peer.nid))) {
     if (reason != nullptr) *reason = "no process has such an address";

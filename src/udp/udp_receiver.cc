@@ -14,14 +14,14 @@ namespace lintel {
 
 namespace {
 
-constexpr uint32_t joined_bytes = 65536;  // that the kernel hands over in one piece, at most
+constexpr uint32_t joined_bytes = 65536;  // maximum length of datagrams that the kernel joins
 constexpr uint32_t short_bytes = 2048;
 constexpr unsigned short_until_apart = 256;
 constexpr unsigned few_datagrams = 4;
 
 }  // namespace
 
-// recvmmsg alone tells which datagrams were joined.
+// recvmmsg alone reports which datagrams were joined.
 bool UdpReceiver::open(uint32_t mtu, const UdpCalls& calls) noexcept {
   calls_ = calls;
   can_join_ = calls_.receives_several && socket_.set_option(SOL_UDP, UDP_GRO, 0);
@@ -54,8 +54,8 @@ unsigned UdpReceiver::receive(InboundFrame* frames, unsigned max) noexcept {
   return count;
 }
 
-// Several datagrams are asked for only while several are there at once: that costs more than to ask
-// for one.
+// Requests several datagrams only while several wait at once: that costs more than a request for
+// one.
 void UdpReceiver::read() noexcept {
   received_ = next_ = 0;
   const bool asks_for_one = ask_for_ == 1 && !joining_;

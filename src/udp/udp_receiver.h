@@ -31,7 +31,7 @@ class UdpReceiver {
  private:
   static constexpr unsigned largest_read = 8;  // datagrams of one system call
 
-  struct Datagram {  // or several that the kernel joined
+  struct Datagram {  // one datagram, or several that the kernel joined
     LinkAddress from;
     uint32_t length = 0;
     uint32_t segment = 0;  // bytes of each frame in it but the last
@@ -57,7 +57,7 @@ class UdpReceiver {
   unsigned received_ = 0;        // datagrams in the buffers
   unsigned next_ = 0;            // the first that is not handed out completely
   unsigned ask_for_ = 1;         // datagrams in the next call
-  unsigned full_in_a_row_ = 0;   // calls that brought as many as they asked for
+  unsigned full_in_a_row_ = 0;   // calls that returned as many as requested
   bool joining_ = false;         // UDP_GRO is set
   unsigned short_in_a_row_ = 0;  // calls that brought one short datagram
 };

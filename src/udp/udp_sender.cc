@@ -19,9 +19,9 @@ namespace {
 constexpr unsigned largest_batch = 16;  // datagrams (segmented or not) of one call
 constexpr unsigned batch_pieces = PacketLink::largest_burst * 2;
 constexpr unsigned most_senders = 64;        // threads in send() at the same time; others wait
-constexpr uint32_t segmented_bytes = 65000;  // of a datagram that the kernel cuts up
+constexpr uint32_t segmented_bytes = 65000;  // maximum length of a datagram that the kernel cuts
 constexpr unsigned most_segments = 64;
-constexpr unsigned most_repetitions = 64;  // of a call for datagrams that it could send
+constexpr unsigned most_repetitions = 64;  // maximum number of repetitions of a call
 constexpr unsigned refusals_per_loss = 8;
 
 }  // namespace
@@ -30,7 +30,7 @@ constexpr unsigned refusals_per_loss = 8;
 struct UdpSender::Batch {
   std::atomic<uint32_t> next_free{0};
   mmsghdr messages[largest_batch];
-  unsigned frames[largest_batch];  // in each of them
+  unsigned frames[largest_batch];  // number of frames in each message
   uint64_t bytes[largest_batch];
   iovec pieces[batch_pieces];
   alignas(cmsghdr) char controls[largest_batch][CMSG_SPACE(sizeof(uint16_t))];
@@ -51,7 +51,8 @@ bool UdpSender::open(const UdpCalls& calls) noexcept {
   return true;
 }
 
-// How many of the frames, from the first one on, can go as one datagram that the kernel cuts up.
+// Returns how many of the frames, from the first one on, can be sent as one datagram that the
+// kernel cuts.
 unsigned UdpSender::group(const OutboundFrame* frames, unsigned count,
                           unsigned most_pieces) const noexcept {
   const auto segment = static_cast<uint32_t>(frame_bytes(frames[0]));
@@ -146,7 +147,7 @@ unsigned UdpSender::transmit(Batch& batch) noexcept {
   for (unsigned repetitions = 0; done < batch.count && repetitions < most_repetitions;) {
     const unsigned left = batch.count - done;
     mmsghdr* const next = batch.messages + done;
-    // Not cancellation points: see send_one().
+    // These calls are no cancellation points: see send_one().
     const bool one = left == 1 || !sends_several_;
     const long result =
         one ? syscall(SYS_sendmsg, socket_.descriptor(), &next->msg_hdr, MSG_DONTWAIT)
@@ -176,7 +177,7 @@ unsigned UdpSender::transmit(Batch& batch) noexcept {
         return done;
       case EINTR:
         continue;
-      case ECONNREFUSED:  // of an earlier frame, to an address without a socket
+      case ECONNREFUSED:  // the error of an earlier frame, to an address without a socket
         socket_.note_error();
         continue;
       case EMSGSIZE:

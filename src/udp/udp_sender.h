@@ -35,7 +35,7 @@ class UdpSender {
 
   UdpSocket& socket_;
   AtomicLinkCounters& counters_;
-  bool sends_several_ = true;  // with one system call
+  bool sends_several_ = true;  // one system call may send several datagrams
   std::atomic<bool> segments_{false};
   std::atomic<unsigned> refusals_{0};      // frames that the interface dropped
   std::unique_ptr<Arena<Batch>> batches_;  // too large for the stack of a caller

@@ -18,7 +18,8 @@ namespace lintel {
 namespace {
 
 constexpr int wanted_buffer_bytes = 4 << 20;
-// Of the error queue, at a time. What is left keeps the descriptor readable.
+// Maximum number of entries of the error queue that are read at a time. Further entries keep the
+// descriptor readable.
 constexpr unsigned most_errors_read = 64;
 
 std::string error_text(const std::string& what) { return what + ": " + strerror(errno); }
@@ -54,7 +55,8 @@ bool UdpSocket::set_option(int level, int name, int value) const noexcept {
   return setsockopt(descriptor_, level, name, &value, sizeof value) == 0;
 }
 
-// As large as the administrator permits (net.core.rmem_max, wmem_max); root may go beyond.
+// Requests buffers as large as the administrator permits (net.core.rmem_max, wmem_max); root may
+// exceed these limits.
 void UdpSocket::ask_for_buffers() const noexcept {
   if (!set_option(SOL_SOCKET, SO_RCVBUFFORCE, wanted_buffer_bytes))
     set_option(SOL_SOCKET, SO_RCVBUF, wanted_buffer_bytes);
@@ -62,7 +64,7 @@ void UdpSocket::ask_for_buffers() const noexcept {
     set_option(SOL_SOCKET, SO_SNDBUF, wanted_buffer_bytes);
 }
 
-// The kernel doubles what was asked for, as it counts its own records too.
+// The kernel doubles the requested size, as it counts its own records too.
 uint64_t UdpSocket::receive_capacity_bytes() const noexcept {
   int granted = 0;
   socklen_t length = sizeof granted;
@@ -115,7 +117,7 @@ void UdpSocket::drain_errors() noexcept {
     message.msg_control = control;
     message.msg_controllen = sizeof control;
     if (recvmsg(descriptor_, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return;
-    // An emulated kernel may not know the queue, and answer something else each time.
+    // An emulated kernel may not have the queue, and return something else each time.
     if ((message.msg_flags & MSG_ERRQUEUE) == 0) return;
     take_error(message, to);
   }
@@ -128,15 +130,15 @@ void UdpSocket::take_error(msghdr& message, const LinkAddress& to) noexcept {
     if (control->cmsg_level != ip_level() || control->cmsg_type != type) continue;
     sock_extended_err error;
     std::memcpy(&error, CMSG_DATA(control), sizeof error);
-    // Only the node itself knows that a port is closed. EHOSTUNREACH and ENETUNREACH also come from
-    // a neighbour search without an answer, as while a link is down.
+    // Only the node itself reports that a port is closed. EHOSTUNREACH and ENETUNREACH also come
+    // from a neighbour search without an answer, as while a link is down.
     if (error.ee_errno == ECONNREFUSED && unreachable_count_ < unreachable_.size())
       unreachable_[unreachable_count_++] = to;
     return;
   }
 }
 
-// What does not fit is reported again when the next datagram goes there.
+// An address that does not fit is reported again when the next datagram is sent there.
 unsigned UdpSocket::take_unreachable(LinkAddress* addresses, unsigned max) noexcept {
   if (errors_pending_.load(std::memory_order_relaxed)) drain_errors();
   const unsigned taken = std::min(unreachable_count_, max);

@@ -25,7 +25,7 @@ class UdpSocket {
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
   [[nodiscard]] const UdpHost& host() const noexcept { return host_; }
   [[nodiscard]] socklen_t address_bytes() const noexcept { return udp_address_bytes(host_); }
-  // False: the kernel does not know the option, or refuses the value.
+  // False: the kernel does not have the option, or refuses the value.
   bool set_option(int level, int name, int value) const noexcept;
   // Bytes of datagrams that fit into the receive buffer.
   [[nodiscard]] uint64_t receive_capacity_bytes() const noexcept;

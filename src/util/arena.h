@@ -90,7 +90,7 @@ class Arena {
       while (last != 0 && unused[last - 1]) --last;
       release_pages(last, used);
       high_water_.store(last, std::memory_order_release);
-      // Those with low indexes are used first.
+      // Objects with low indexes are used first.
       for (uint32_t index = last; index != 0; --index)
         if (unused[index - 1]) release(index - 1);
     }

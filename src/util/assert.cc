@@ -1,4 +1,4 @@
-// What a failed assertion does. Fault path.
+// Action of a failed assertion. Fault path.
 #include "util/assert.h"
 
 #ifdef LINTEL_ASSERTIONS

@@ -22,7 +22,7 @@ namespace {
 
 uint64_t start_ticks;
 uint64_t start_ns;
-uint64_t ns_per_tick;  // with clock_fraction_bits behind the point
+uint64_t ns_per_tick;  // fixed-point number with clock_fraction_bits behind the point
 
 uint64_t ticks_as_ns() noexcept {
   __extension__ using Wide = unsigned __int128;
@@ -46,7 +46,8 @@ bool kernel_trusts_counter() noexcept {
          std::strcmp(name, "tsc\n") == 0;
 }
 
-// Both clocks at one moment: of several attempts the one in which least time passed between them.
+// Reads both clocks at one moment: of several attempts, the one with the least time between the
+// readings counts.
 ClockReading read_both() noexcept {
   ClockReading best{};
   uint64_t least = UINT64_MAX;
@@ -61,7 +62,8 @@ ClockReading read_both() noexcept {
   return best;
 }
 
-// When the library is loaded: until a clock is needed, enough time has often passed.
+// Reading of both clocks when the library is loaded: often enough time has passed when a clock is
+// needed.
 const ClockReading loaded = read_both();
 
 Clock choose() noexcept {

@@ -1,4 +1,4 @@
-// How fast the time-stamp counter goes: two readings of it and of the monotonic clock. Set-up path.
+// Rate of the time-stamp counter, from two readings of it and of the monotonic clock. Set-up path.
 #pragma once
 
 #include <cstdint>

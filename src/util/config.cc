@@ -155,7 +155,7 @@ struct Value {
   uint64_t number = 0;
   std::string text;
   ConfigOrigin origin = ConfigOrigin::default_value;
-  std::string place;  // in a file
+  std::string place;  // file and line
 };
 
 struct File {
@@ -165,7 +165,7 @@ struct File {
 
 struct State {
   std::array<Value, key_count> values;
-  std::vector<File> files;       // in the order in which they are asked
+  std::vector<File> files;       // ordered by precedence
   std::set<std::string> warned;  // names already warned about
   std::vector<std::string> complaints;
   bool loaded = false;
@@ -217,9 +217,9 @@ const char* text_of(const char* name) {
   return text == nullptr || *text == '\0' ? nullptr : text;  // `PTL_X= program` unsets it
 }
 
-// What is set somewhere, before it is checked.
+// Setting of a variable, before it is checked.
 struct Found {
-  const char* text = nullptr;  // nothing is set
+  const char* text = nullptr;  // nullptr: the variable is not set
   ConfigOrigin origin = ConfigOrigin::environment;
   std::string place;
 };

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-// For modules and programs of this version, see cmake/portals.map.in.
+// Exported for modules and programs of this version, see cmake/portals.map.in.
 #pragma GCC visibility push(default)
 namespace lintel {
 
@@ -55,15 +55,15 @@ enum class ConfigKey : uint8_t {
   verbs_eager_bytes,
   faults,
   module_path,
-  count,  // not a variable
+  count,  // number of variables
 };
 
 enum class ConfigType : uint8_t {
-  u64,       // a number; one of bytes may end in K, M or G, one without unit be hexadecimal (0x)
-  optional,  // the same, or nothing
+  u64,       // a number; of bytes: may end in K, M or G; without unit: may be hexadecimal (0x)
+  optional,  // the same, or not set
   boolean,   // 1, 0, true, false, yes, no, on, off
   report,    // the same, or file:PATH, which is true
-  choice,    // one of several words
+  choice,    // a word of a list
   text,      // any string
   list,      // words separated by commas
   cpu_list,  // processor numbers, as in "0,2-5"
@@ -76,11 +76,11 @@ struct ConfigVariable {
   ConfigKey key;
   const char* name;  // "PTL_..."
   ConfigType type;
-  const char* unit;           // of a number, or ""
-  const char* default_value;  // as it would be written in the environment
-  uint64_t minimum;           // of a number
+  const char* unit;           // unit of a number, or ""
+  const char* default_value;  // text as in the environment
+  uint64_t minimum;           // limits of a number
   uint64_t maximum;
-  const char* choices;  // of a choice: words separated by '|'
+  const char* choices;  // words of a choice, separated by '|'
   const char* help;     // one sentence
   // tests: only tests and measurements need it; `ptl_info --config` leaves it out.
   ConfigAudience audience = ConfigAudience::users;
@@ -88,7 +88,7 @@ struct ConfigVariable {
 
 enum class ConfigOrigin : uint8_t { default_value, system_file, user_file, environment, program };
 
-// What stands in front of the name of a file in a report variable.
+// Prefix of the name of a file in a report variable.
 inline constexpr std::string_view stats_file_prefix = "file:";
 
 // Names that start with PTL_ and belong to a runtime system or to the library portals_runtime.
@@ -102,7 +102,8 @@ inline constexpr std::string_view stats_file_prefix = "file:";
 // another thread reads values. Until then, and for values that are refused (with a warning), the
 // accessors return the defaults.
 void config_load();
-// Reads them again: for a forked child that starts afresh, and for tests.
+// Reads files and environment again. For a forked child that initializes the library, and for
+// tests.
 void config_reload();
 // Before PtlInit: sets the log level as config_load() will, from the environment, or from the files
 // (read once). Changes no value; any thread may call it.
@@ -110,7 +111,7 @@ void config_find_log_level() noexcept;
 
 // The value of a number (in the unit of the table).
 [[nodiscard]] uint64_t config_u64(ConfigKey key) noexcept;
-// That of an optional number; nullopt if it is not set.
+// The value of an optional number; nullopt if it is not set.
 [[nodiscard]] std::optional<uint64_t> config_optional(ConfigKey key) noexcept;
 [[nodiscard]] bool config_bool(ConfigKey key) noexcept;
 // The position of the chosen word among the choices of the table.
@@ -122,23 +123,24 @@ void config_find_log_level() noexcept;
 // The processors of a cpu_list, ascending; empty if it is empty.
 [[nodiscard]] std::vector<unsigned> config_cpus(ConfigKey key);
 [[nodiscard]] ConfigOrigin config_origin(ConfigKey key) noexcept;
-// For people: "environment", "/etc/lintel.conf:3".
+// The origin as text: "environment", "/etc/lintel.conf:3".
 [[nodiscard]] std::string config_origin_text(ConfigKey key);
 
-// For tests: another file in the place of /etc/lintel.conf, from the next reload on.
+// Replaces /etc/lintel.conf by another file, from the next reload on. For tests.
 void config_use_system_file(std::string path);
 
-// What was wrong when the configuration was read last, as the warnings said it.
+// The texts of the warnings of the last reading of the configuration.
 [[nodiscard]] const std::vector<std::string>& config_complaints() noexcept;
 
-// A value that the program chose, or that was derived from another variable. Until the next reload.
+// Sets a value that the program chose, or that was derived from another variable. It lasts until
+// the next reload.
 void config_set(ConfigKey key, std::string text);
 
-// For values that only their user can judge, such as the name of a transport: warns like the parser
-// does and goes back to the default. `allowed` completes the sentence "allowed: ...".
+// Refuses a value that only its user can judge, such as the name of a transport: warns like the
+// parser and sets the default. `allowed` completes the sentence "allowed: ...".
 void config_refuse(ConfigKey key, std::string_view allowed);
 
-// For people: the current value ("set" or "unset" for a secret), and what is allowed.
+// Texts of the current value ("set" or "unset" for a secret), and of the allowed values.
 [[nodiscard]] std::string config_display(ConfigKey key);
 [[nodiscard]] std::string config_allowed(const ConfigVariable& variable);
 

@@ -57,7 +57,7 @@ std::vector<ConfigSetting> read_config_file(const std::string& path,
     std::erase_if(settings, [&](const ConfigSetting& setting) { return setting.name == name; });
     settings.push_back({std::string(name), std::string(value_of(line.substr(equals + 1))), place});
   }
-  if (std::ferror(file.get()) != 0) complain();  // as of a directory
+  if (std::ferror(file.get()) != 0) complain();  // for example, the path is a directory
   std::free(text);
   return settings;
 }

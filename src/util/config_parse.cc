@@ -116,7 +116,7 @@ std::optional<uint64_t> parse_value(const ConfigVariable& variable, std::string_
     case ConfigType::u64: {
       const bool is_bytes = std::string_view(variable.unit) == "bytes";
       std::optional<uint64_t> value = parse_number(text, is_bytes);
-      // What is counted in no unit may be an identifier.
+      // A number without a unit may be an identifier.
       if (!value && *variable.unit == '\0') value = parse_hexadecimal(text);
       if (!value || *value < variable.minimum || *value > variable.maximum) return std::nullopt;
       return value;

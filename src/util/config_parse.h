@@ -1,4 +1,4 @@
-// How the text of a configuration variable is read. Set-up path.
+// Parser of the text of configuration variables. Set-up path.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace lintel {
 [[nodiscard]] std::optional<unsigned> parse_choice(std::string_view text, std::string_view choices);
 // Sorted, without duplicates. Nothing if the text is not a list of processors below 4096.
 [[nodiscard]] std::optional<std::vector<unsigned>> parse_cpu_list(std::string_view text);
-[[nodiscard]] std::string_view trim(std::string_view text);  // without blanks at the ends
+[[nodiscard]] std::string_view trim(std::string_view text);  // removes blanks at both ends
 [[nodiscard]] std::vector<std::string> split_words(std::string_view text, char separator);
 
 // The value of a variable as a number (0 for text), or nothing if the table does not allow it.

@@ -1,4 +1,4 @@
-// Counters for people: statistics that any thread may read at any time. Message path.
+// Counters for statistics that any thread may read at any time. Message path.
 #pragma once
 
 #include <atomic>
@@ -6,7 +6,7 @@
 
 namespace lintel {
 
-// One writer at a time: counting is an ordinary addition.
+// Counter with one writer at a time: counting is an ordinary addition.
 class Counter {
  public:
   void add(uint64_t n) noexcept {

@@ -119,7 +119,7 @@ LINTEL_CRC_TARGET inline uint32_t three_streams(uint32_t check, const unsigned c
   return check;
 }
 
-// Less than three short streams.
+// Computes the check of fewer bytes than three short streams.
 LINTEL_CRC_TARGET inline uint32_t crc32c_of_few(uint32_t check, const unsigned char* from,
                                                 size_t bytes) noexcept {
   for (; bytes >= 8; bytes -= 8, from += 8) check = step8(check, load(from));
@@ -153,14 +153,14 @@ LINTEL_CRC_TARGET uint32_t crc32c_by_instruction(uint32_t seed, const void* data
 
 #if defined(__x86_64__)
 
-// What the processor can do best.
+// Best method of the processor.
 enum class Ability : uint8_t { unknown, tables, instructions, folding };
 std::atomic<Ability> ability{Ability::unknown};
 
 // __builtin_cpu_supports() would do that for every program at its start, whether it needs a check
 // or not. On a virtual machine each of its dozen CPUID instructions takes microseconds.
 [[gnu::cold, gnu::noinline]] Ability ask_processor() noexcept {
-  constexpr uint64_t vector_registers = 0xe6;  // of 512 bits, which the kernel has to save, too
+  constexpr uint64_t vector_registers = 0xe6;  // state of 512-bit registers, saved by the kernel
   uint32_t a = 0;
   uint32_t b = 0;
   uint32_t basic = 0;
@@ -252,8 +252,8 @@ constexpr uint32_t power(uint64_t n) {
   return result;
 }
 
-// What moves 16 bytes forward by `bits`. Products of reflected numbers come out one place too low,
-// so the constants are one place higher.
+// Constants that move 16 bytes forward by `bits`. Products of reflected numbers are one place too
+// low, so the constants are one place higher.
 struct FoldConstants {
   uint64_t low;
   uint64_t high;
@@ -356,7 +356,7 @@ const Crc32cMethod& best_method() noexcept {
 std::span<const Crc32cMethod> crc32c_methods() noexcept { return methods; }
 
 uint32_t crc32c(uint32_t seed, const void* data, size_t bytes) noexcept {
-  // What is short has no use for more than instructions.
+  // Short data gain nothing from folding.
   constexpr size_t worth_choosing = 512;
   if (bytes < worth_choosing) return crc32c_unfolded(seed, data, bytes);
   return best_method().check(seed, data, bytes);

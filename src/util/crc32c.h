@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-// For modules and programs of this version, see cmake/portals.map.in.
+// Exported for modules and programs of this version, see cmake/portals.map.in.
 #pragma GCC visibility push(default)
 namespace lintel {
 
@@ -21,17 +21,17 @@ namespace lintel {
 [[nodiscard]] uint32_t crc32c_of_words(uint32_t seed, uint32_t first, uint64_t second,
                                        uint64_t third, uint64_t fourth) noexcept;
 
-// One of the ways to compute it. All have the same results.
+// A method of computing the check. All have the same results.
 struct Crc32cMethod {
   const char* name;
-  bool (*usable)() noexcept;  // on this processor
+  bool (*usable)() noexcept;  // whether this processor has the instructions
   uint32_t (*check)(uint32_t seed, const void* data, size_t bytes) noexcept;
 };
 
 // The fastest first; the last one, by tables, is usable everywhere.
 [[nodiscard]] std::span<const Crc32cMethod> crc32c_methods() noexcept;
 
-// How crc32c() computes what is long, for people.
+// Name of the method of crc32c() for long data.
 [[nodiscard]] const char* crc32c_method() noexcept;
 
 }  // namespace lintel

@@ -76,7 +76,7 @@ void DescriptorWatch::run() noexcept {
       if (count == 0) continue;
       if (event.data.fd == stop_event_.get()) return;
     }
-    // Disabled before the poller is told, which may enable the watch again at once.
+    // The watch is disabled before the poller is notified, which may enable it again at once.
     enabled_.store(false, std::memory_order_release);
     noticed_->store(true, std::memory_order_seq_cst);
     doorbell_->ring_if_sleeping();

@@ -22,8 +22,8 @@ class DescriptorWatch {
   DescriptorWatch& operator=(const DescriptorWatch&) = delete;
   ~DescriptorWatch() { stop(); }
 
-  // When `descriptor` becomes readable while enabled, sets `noticed` and rings `doorbell` if a
-  // thread sleeps there. False: `reason` says why not.
+  // Starts the thread. When `descriptor` becomes readable while the watch is enabled, the thread
+  // sets `noticed` and rings `doorbell` if a thread sleeps there. False: `reason` says why not.
   [[nodiscard]] bool start(int descriptor, std::atomic<bool>& noticed, Doorbell& doorbell,
                            std::string& reason) noexcept;
   // Idempotent.
@@ -34,12 +34,13 @@ class DescriptorWatch {
   // already is noticed at once.
   void enable() noexcept;
   void disable() noexcept;
-  // It has noticed something or was disabled, and was not enabled since. It is still attached then:
-  // the kernel calls epoll for each arrival, in the sender's context, for nothing.
+  // Whether the watch is attached, but not enabled: the kernel calls epoll for each arrival, in the
+  // sender's context, without need.
   [[nodiscard]] bool is_idle() const noexcept {
     return attached_ && !enabled_.load(std::memory_order_relaxed);
   }
-  // Spares the sender that, and costs the next enable() more. Only while idle.
+  // Detaches the watch from the descriptor. This saves the sender that cost; the next enable()
+  // costs more. Requires is_idle().
   void detach() noexcept;
 
  private:

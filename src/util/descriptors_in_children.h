@@ -2,7 +2,7 @@
 // path.
 #pragma once
 
-// For modules and programs of this version, see cmake/portals.map.in.
+// Exported for modules and programs of this version, see cmake/portals.map.in.
 #pragma GCC visibility push(default)
 namespace lintel {
 

@@ -45,8 +45,8 @@ struct alignas(64) Doorbell {
   }
   void sleep(uint32_t seen, int64_t timeout_ns) noexcept { futex_wait(rings, seen, timeout_ns); }
 
-  // For a thread that does not poll: sleeps until the next ring(), also while the poller is awake.
-  // False: the time is over.
+  // Sleeps until the next ring(), also while the poller is awake. Called by a thread that does not
+  // poll. False: the time is over.
   [[nodiscard]] bool sleep_beside_poller(uint32_t seen, int64_t timeout_ns) noexcept {
     futex_wait(rings, seen, timeout_ns);
     return rings.load(std::memory_order_acquire) != seen;

@@ -8,8 +8,8 @@ namespace lintel {
 
 struct ForeignFault {
   const char* signal;     // "SIGSEGV"
-  uintptr_t address;      // what was touched; 0 also where the processor does not tell
-  uintptr_t instruction;  // which instruction touched it; 0: unknown
+  uintptr_t address;      // accessed address; 0 also where the processor does not report it
+  uintptr_t instruction;  // address of the instruction that accessed it; 0: unknown
   bool ends_process;      // no handler of the program takes it
 };
 

@@ -104,8 +104,9 @@ void restore_default(int signal_number) noexcept {
 
 std::atomic<bool> foreign_fault_said{false};
 
-// In a backtrace the handler that passes a fault on looks like its cause. Programs that handle
-// faults of their own may have many: a handler gets one line, the end of a process always.
+// Logs a fault that is not the library's. In a backtrace the handler that passes a fault on looks
+// like its cause. Programs that handle their own faults may have many: if they have a handler, one
+// line is written; before the end of the process a line is always written.
 void tell_foreign_fault(int signal_number, const siginfo_t& info, const void* context,
                         bool ends_process) noexcept {
   if (foreign_fault_said.exchange(true, std::memory_order_relaxed) && !ends_process) return;

@@ -11,7 +11,7 @@
 
 #include "util/guarded_small_copy.h"
 
-// For modules and programs of this version, see cmake/portals.map.in.
+// Exported for modules and programs of this version, see cmake/portals.map.in.
 #pragma GCC visibility push(default)
 namespace lintel {
 

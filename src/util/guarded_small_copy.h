@@ -18,7 +18,8 @@ inline constexpr size_t largest_small_copy = 96;
 extern "C" [[nodiscard, gnu::visibility("default")]] bool lintel_guarded_small_copy(
     void* destination, const void* source, size_t bytes) noexcept;
 
-// For the handler: where the thread is to go on that faulted at `instruction`; 0: not here.
+// Called by the signal handler. Returns the address at which a thread continues that faulted at
+// `instruction`; 0: the fault was not in a small copy.
 [[nodiscard]] uintptr_t recovery_from_small_copy(uintptr_t instruction) noexcept;
 
 }  // namespace lintel

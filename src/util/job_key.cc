@@ -26,7 +26,7 @@ std::optional<std::string>& chosen_key() {
   return key;
 }
 
-// Nothing if the file is fit to hold a secret, else what is wrong with it.
+// Returns what is wrong with a file that contains a secret; empty if nothing is.
 std::string why_not_secret(int fd) {
   struct stat status;
   if (fstat(fd, &status) != 0) return std::strerror(errno);

@@ -1,4 +1,4 @@
-// Where the secret of a job comes from. Set-up path.
+// Finds the secret of a job. Set-up path.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace lintel {
 void choose_job_key(std::string key);
 
 // After each reload of the configuration: puts the key where readers of PTL_JOB_KEY see it. False,
-// with a line in the log, if a key was asked for and cannot be had.
+// with a line in the log, if a key was requested and cannot be read.
 [[nodiscard]] bool settle_job_key();
 
 }  // namespace lintel

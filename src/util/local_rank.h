@@ -10,7 +10,7 @@ namespace lintel {
 
 struct LocalRank {
   uint32_t rank = 0;
-  std::string origin;  // where it is from, for messages
+  std::string origin;  // source of the rank, for messages
 };
 
 // PTL_LOCAL_RANK; else the value that the run-time library set; else that of the launcher in the

@@ -1,4 +1,4 @@
-// What to do about the limit of locked memory. Set-up path.
+// Advice about the limit of locked memory. Set-up path.
 #include "util/locked_memory.h"
 
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
-// Messages to people: one line each on standard error, from the level that PTL_LOG_LEVEL chooses.
-// log_enabled() is cheap enough for the message path; log_message() writes and is not.
+// Messages of the library: one line each on standard error, from the level that PTL_LOG_LEVEL
+// chooses. log_enabled() is cheap enough for the message path; log_message() writes and is not.
 #pragma once
 
 #include <array>
@@ -7,16 +7,16 @@
 #include <cstddef>
 #include <cstdint>
 
-// For modules and programs of this version, see cmake/portals.map.in.
+// Exported for modules and programs of this version, see cmake/portals.map.in.
 #pragma GCC visibility push(default)
 
 namespace lintel {
 
-// In the order of the words that PTL_LOG_LEVEL takes. A level includes those before it.
+// Levels in the order of the words of PTL_LOG_LEVEL. A level includes those before it.
 enum class LogLevel : uint8_t {
-  error,  // something the caller asked for cannot be done
-  warn,   // works, but not as configured or not as well as it could
-  info,   // what was chosen and why: interfaces, transports, limits
+  error,  // a request of the caller cannot be fulfilled
+  warn,   // the library works, but not as configured or not as well as it could
+  info,   // choices and their reasons: interfaces, transports, limits
   debug,  // connections, lists, unusual paths
   trace,  // single messages
 };
@@ -27,16 +27,16 @@ extern std::atomic<LogLevel> threshold;
 
 void set_log_level(LogLevel level) noexcept;
 
-// Where standard error is closed, nothing is written from then on, although its number may be given
-// to a file of the program. When the library is loaded, and at PtlInit.
+// Checks standard error. If it is closed, nothing is written from then on, because the program may
+// open a file with its number. Called when the library is loaded, and by PtlInit.
 void find_standard_error() noexcept;
-// Text as it is, at any level.
+// Writes text unchanged, at any level.
 void write_to_standard_error(const char* text, size_t length) noexcept;
 
-// In front of each line, the process: "node7:1234 rank 3". Set-up path, one thread: from the next
-// line on. PtlInit sets the host and, where a launcher gives it, the rank.
+// Sets the name of the process in front of each further line: "node7:1234 rank 3". Set-up path, one
+// thread. PtlInit sets the host and, where a launcher gives it, the rank.
 void set_log_speaker(const char* host, const char* rank) noexcept;
-// The same; written into `text`.
+// The name of the process in log lines.
 struct SpeakerText {
   char text[128];
 };

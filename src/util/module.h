@@ -9,7 +9,7 @@
 
 #include <string>
 
-// For modules and programs of this version, see cmake/portals.map.in.
+// Exported for modules and programs of this version, see cmake/portals.map.in.
 #pragma GCC visibility push(default)
 namespace lintel {
 
@@ -17,7 +17,7 @@ struct Module {
   // LINTEL_MODULE_VERSION (module_version.h, which the build makes): version and internal headers.
   // A module that was built with others is not used.
   const char* version;
-  const void* offer;  // what it offers, such as a DpdkModule; nullptr: nothing here
+  const void* offer;  // interface of the module, such as a DpdkModule; nullptr: not usable here
 };
 
 // The offer of the module. nullptr: `reason` says where it was looked for and what was wrong.
@@ -30,5 +30,5 @@ struct Module {
 }  // namespace lintel
 #pragma GCC visibility pop
 
-// Of each module.
+// Symbol that each module exports.
 extern "C" [[gnu::visibility("default")]] const lintel::Module lintel_module;

@@ -18,7 +18,7 @@ namespace lintel {
 
 namespace {
 
-constexpr size_t answer_bytes = size_t{32} << 10;  // of one datagram, as the kernel makes them
+constexpr size_t answer_bytes = size_t{32} << 10;  // maximum length of the kernel's datagrams
 constexpr unsigned most_answers = 1u << 16;
 
 // Attributes that hold attributes.

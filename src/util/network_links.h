@@ -15,7 +15,8 @@ struct NetworkLink {
   std::string kind;  // "bridge", "veth", "vlan", ...; empty: a device
 };
 
-// By netlink, since the files of sysfs may show another namespace. Empty: the kernel does not tell.
+// Reads the links by netlink, since the files of sysfs may show another namespace. Empty: the
+// kernel gives no answer.
 [[nodiscard]] std::vector<NetworkLink> read_network_links();
 
 // A bridge without ports, or with ports to containers and virtual machines only (docker0, virbr0);

@@ -9,7 +9,7 @@
 
 namespace lintel {
 
-// For a static variable in a function.
+// Holder for a static variable in a function.
 template <typename T>
 class NeverDestroyed {
  public:

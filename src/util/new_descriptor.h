@@ -12,14 +12,14 @@
 
 #include "util/descriptor.h"
 
-// For modules and programs of this version, see cmake/portals.map.in.
+// Exported for modules and programs of this version, see cmake/portals.map.in.
 #pragma GCC visibility push(default)
 
 namespace lintel {
 
-// Where one is not open, errno says why.
+// If a returned descriptor is not open, errno says why.
 
-// What a system call returned, moved above 2 if necessary.
+// Returns the descriptor of a system call, moved above 2 if necessary.
 [[nodiscard]] Descriptor above_standard(int descriptor) noexcept;
 
 [[nodiscard]] Descriptor open_file(const char* path, int flags, mode_t mode = 0) noexcept;
@@ -40,8 +40,8 @@ using DirectoryStream = std::unique_ptr<DIR, CloseStream>;
 [[nodiscard]] DirectoryStream open_directory(const char* path) noexcept;
 [[nodiscard]] DirectoryStream open_directory_at(int directory, const char* path) noexcept;
 
-// While it exists 0 to 2 are open, so that other libraries do not get them either. Those that the
-// program had closed lead to /dev/null.
+// Keeps descriptors 0 to 2 open while it exists, so that other libraries do not get them either.
+// Those that the program had closed lead to /dev/null.
 class StandardDescriptorsTaken {
  public:
   StandardDescriptorsTaken() noexcept;

@@ -39,7 +39,7 @@ std::vector<std::string> default_route_interfaces() {
   return interfaces;
 }
 
-// Without carrier nothing leaves it.
+// An interface without carrier sends nothing.
 bool is_usable(unsigned flags) {
   return (flags & IFF_UP) != 0 && (flags & IFF_RUNNING) != 0 && (flags & IFF_LOOPBACK) == 0;
 }
@@ -67,13 +67,13 @@ std::string choice(uint32_t nid, const std::string& interface) {
   return nid_text(nid) + ", the address of " + interface;
 }
 
-// What makes an address better than another; the lowest is chosen.
+// Rank of an address; the lowest is chosen.
 enum class Rank : uint8_t {
   ipv4,
   ipv6,
   ipv6_link_local,
   ipv4_link_local,  // some devices have the same one in every machine
-  within_node,      // so has docker0
+  within_node,      // as of docker0: the same in every machine, too
   none,
 };
 
@@ -82,7 +82,7 @@ struct Candidate {
   NodeIdentity node;
 };
 
-// Not one that will expire, nor one that another host has: the flags in /proc/net/if_inet6.
+// Whether an address does not expire and no other host has it, by its flags in /proc/net/if_inet6.
 bool is_lasting(unsigned flags) {
   constexpr unsigned temporary = 0x01;
   constexpr unsigned duplicate = 0x08;
@@ -171,7 +171,7 @@ Candidate best_candidate() {
 }  // namespace
 
 NodeIdentity find_node_identity() {
-  // Asked for alone: a node may have thousands of interfaces and addresses.
+  // Only these interfaces are read: a node may have thousands of interfaces and addresses.
   for (const std::string& interface : default_route_interfaces())
     if (const std::optional<uint32_t> nid = address_of(interface))
       return {*nid, choice(*nid, interface) + ", which has the default route", interface};

@@ -11,11 +11,11 @@ namespace lintel {
 
 struct NodeIdentity {
   uint32_t nid = 0;          // the address in host byte order; of an IPv6 one the last 32 bits
-  std::string reason;        // how it was chosen, for people
+  std::string reason;        // reason of the choice, as text
   std::string interface {};  // the network interface that has it; empty: not known
   bool ipv6 = false;
-  in6_addr address{};  // of IPv6
-  uint32_t scope = 0;  // of a link-local IPv6 address
+  in6_addr address{};  // IPv6 address
+  uint32_t scope = 0;  // scope of a link-local IPv6 address
 };
 
 // An address of a network interface that has carrier: of the one with the default route; else of
@@ -30,12 +30,12 @@ struct NodeIdentity {
 // The nid that stands for an IPv6 address.
 [[nodiscard]] uint32_t last_word(const in6_addr& address) noexcept;
 
-// Of the running system, random at each of its starts; the same in all containers. 0: not known.
+// Number of the running system, random at each start; the same in all containers. 0: not known.
 [[nodiscard]] uint64_t number_of_machine();
-// Of the network namespace on that machine, within which an address names one interface.
+// Number of the network namespace on that machine, within which an address names one interface.
 [[nodiscard, gnu::visibility("default")]] uint64_t number_of_network();
 
-// As the kernel has it, without the domain.
+// Name of the host in the kernel, without the domain.
 [[nodiscard]] std::string host_name();
 
 // "192.168.77.1"

@@ -1,13 +1,19 @@
 #include "util/other_threads.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
+#include <vector>
 
+#include "util/asymmetric_fence.h"
 #include "util/clock.h"
 #include "util/new_descriptor.h"
 
@@ -15,11 +21,11 @@ namespace lintel {
 
 namespace {
 
-constexpr uint64_t limit_ns = 1'000'000'000;
+constexpr uint64_t limit_ns = 5'000'000'000;
 constexpr timespec pause{0, 200'000};
 
 // Processor time of a thread. The kernel numbers the clocks of threads so: see
-// clock_getcpuclockid() and pthread_getcpuclockid(), which know processes and pthread_t only.
+// clock_getcpuclockid() and pthread_getcpuclockid(), which take processes and pthread_t only.
 // False: it has ended.
 bool read_run_time(pid_t thread, uint64_t* ns) noexcept {
   constexpr clockid_t scheduled_time_of_thread = 6;
@@ -30,7 +36,8 @@ bool read_run_time(pid_t thread, uint64_t* ns) noexcept {
   return true;
 }
 
-// It runs, wants to run, or waits for a page. Otherwise it is in a system call, or has ended.
+// Whether a thread runs, is ready to run, or waits for a page. Otherwise it is in a system call, or
+// has ended.
 bool is_under_way(pid_t thread) noexcept {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/self/task/%d/stat", static_cast<int>(thread));
@@ -45,54 +52,80 @@ bool is_under_way(pid_t thread) noexcept {
   return name_end != nullptr && name_end[1] == ' ' && (name_end[2] == 'R' || name_end[2] == 'D');
 }
 
-// Some of the threads, so that they run at the same time.
-class Batch {
- public:
-  [[nodiscard]] bool is_full() const noexcept { return count_ == most; }
-  void add(pid_t thread) noexcept {
-    uint64_t run_ns = 0;
-    if (is_under_way(thread) && read_run_time(thread, &run_ns)) at_[count_++] = {thread, run_ns};
-  }
-  void let_run(uint64_t processor_ns, uint64_t deadline_ns) noexcept {
-    for (unsigned i = 0; i < count_; ++i) {
-      const Thread& one = at_[i];
-      uint64_t run_ns = 0;
-      while (is_under_way(one.id) && now_ns() < deadline_ns && read_run_time(one.id, &run_ns) &&
-             run_ns - one.began_ns < processor_ns)
-        nanosleep(&pause, nullptr);
-    }
-    count_ = 0;
-  }
-
- private:
-  static constexpr unsigned most = 128;
-  struct Thread {
-    pid_t id;
-    uint64_t began_ns;
-  };
-  Thread at_[most];
-  unsigned count_ = 0;
+struct Thread {
+  pid_t id = 0;
+  ProvenRunTime run{0};
 };
+
+bool has_ended(pid_t thread) noexcept { return tgkill(getpid(), thread, 0) != 0; }
+
+// Whether `threads` are all of the directory of threads, which tells their number and two more.
+// Those of the list that are alive afterwards were counted.
+bool is_complete(const std::vector<pid_t>& threads, DIR* tasks) noexcept {
+  struct stat status;
+  return fstat(dirfd(tasks), &status) == 0 && status.st_nlink == threads.size() + 2 &&
+         std::none_of(threads.begin(), threads.end(), has_ended);
+}
+
+// Lists the threads. When one ends while the kernel lists it, the list may stop there: such a list
+// is made again. False: /proc is not readable, memory is short, or the deadline has passed.
+bool list_threads(std::vector<pid_t>& threads, uint64_t deadline_ns) noexcept {
+  for (;;) {
+    const DirectoryStream tasks = open_directory("/proc/self/task");
+    if (tasks == nullptr || now_ns() >= deadline_ns) return false;
+    threads.clear();
+    while (const dirent* const entry = readdir(tasks.get())) {
+      const auto thread = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
+      if (thread <= 0) continue;
+      try {
+        threads.push_back(thread);
+      } catch (const std::bad_alloc&) {
+        return false;
+      }
+    }
+    if (is_complete(threads, tasks.get())) return true;
+  }
+}
+
+// Finds the other threads among them that are under way. False: memory is short.
+bool find_those_under_way(const std::vector<pid_t>& ids, std::vector<Thread>& found) noexcept {
+  const pid_t own = gettid();
+  for (const pid_t id : ids) {
+    uint64_t run_ns = 0;
+    if (id == own || !is_under_way(id) || !read_run_time(id, &run_ns)) continue;
+    try {
+      found.push_back({id, ProvenRunTime(run_ns)});
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
+  return true;
+}
 
 }  // namespace
 
 void OtherThreads::let_run(uint64_t processor_ns) noexcept {
   const uint64_t deadline_ns = now_ns() + limit_ns;
-  const DirectoryStream tasks = open_directory("/proc/self/task");
-  if (tasks == nullptr) {
-    // Without /proc: long enough for a thread that does not wait for a processor.
+  std::vector<pid_t> ids;
+  std::vector<Thread> left;
+  if (!list_threads(ids, deadline_ns) || !find_those_under_way(ids, left)) {
+    // The pause is long enough for a thread that does not wait for a processor.
     const timespec long_pause{0, 20'000'000};
     nanosleep(&long_pause, nullptr);
     return;
   }
-  const pid_t own = gettid();
-  Batch batch;
-  while (const dirent* const entry = readdir(tasks.get())) {
-    const auto thread = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
-    if (thread > 0 && thread != own) batch.add(thread);
-    if (batch.is_full()) batch.let_run(processor_ns, deadline_ns);
+  const auto has_left = [processor_ns](Thread& one) {
+    uint64_t run_ns = 0;
+    return !is_under_way(one.id) || !read_run_time(one.id, &run_ns) ||
+           one.run.add_sample(run_ns) >= processor_ns;
+  };
+  for (;;) {
+    left.erase(std::remove_if(left.begin(), left.end(), has_left), left.end());
+    if (left.empty() || now_ns() >= deadline_ns) return;
+    nanosleep(&pause, nullptr);
+    // Interrupts the processors of the threads, so none stands still throughout two samples.
+    heavy_fence();
   }
-  batch.let_run(processor_ns, deadline_ns);
 }
 
 }  // namespace lintel

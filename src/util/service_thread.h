@@ -6,7 +6,7 @@
 
 #include <string>
 
-// For modules and programs of this version, see cmake/portals.map.in.
+// Exported for modules and programs of this version, see cmake/portals.map.in.
 #pragma GCC visibility push(default)
 namespace lintel {
 
@@ -28,14 +28,14 @@ class ServiceThread {
     return start(entry, &owner, name, reason);
   }
   [[nodiscard]] bool running() const noexcept { return running_; }
-  // Waits for its end, which the owner has asked for. Idempotent.
+  // Waits for the end of the thread, which the owner has requested. Idempotent.
   void join() noexcept;
 
  private:
   bool start(void* (*entry)(void*), void* argument, const char* name, std::string& reason);
   static void* begin(void* self);
 
-  // What the thread reads when it begins.
+  // Data that the thread reads when it begins.
   void* (*entry_)(void*) = nullptr;
   void* argument_ = nullptr;
   const char* name_ = nullptr;

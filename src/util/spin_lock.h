@@ -22,7 +22,7 @@ class LINTEL_CAPABILITY("lock") SpinLock {
   }
   void unlock() noexcept LINTEL_RELEASE() { held_.store(false, std::memory_order_release); }
 
-  // For callers that hold it where the compiler cannot see that.
+  // For callers that hold the lock where the compiler cannot see that.
   void assert_held() const noexcept LINTEL_ASSERT_CAPABILITY(this) {
     LINTEL_ASSERT(held_.load(std::memory_order_relaxed));
   }
@@ -30,7 +30,7 @@ class LINTEL_CAPABILITY("lock") SpinLock {
  private:
   // A function of its own: inline it would take registers from the common case.
   [[gnu::noinline]] void wait_until_free() const noexcept {
-    // With more threads than processors the holder may be waiting for ours.
+    // If there are more threads than processors, the holder may wait for the processor of this one.
     for (unsigned spins = 0; held_.load(std::memory_order_relaxed); ++spins) {
       if (spins >= 200) {
         sched_yield();

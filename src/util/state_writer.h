@@ -14,7 +14,7 @@ class StateWriter {
  public:
   explicit StateWriter(int descriptor) noexcept : descriptor_(descriptor) {}
 
-  // Without a line end in the format. Longer lines are cut.
+  // Writes a line. The format contains no line end. Longer lines are cut.
   [[gnu::format(printf, 2, 3)]] void line(const char* format, ...) noexcept {
     char text[512];
     va_list arguments;
@@ -24,7 +24,7 @@ class StateWriter {
     if (wanted < 0) return;
     const auto length = std::min(static_cast<size_t>(wanted), sizeof text - 2);
     text[length] = '\n';
-    if (write(descriptor_, text, length + 1) < 0) return;  // nobody could be told
+    if (write(descriptor_, text, length + 1) < 0) return;  // no error can be reported
   }
 
  private:

@@ -1,4 +1,4 @@
-// Sentences for people from strings and numbers. Set-up and fault paths.
+// Makes sentences from strings and numbers. Set-up and fault paths.
 #pragma once
 
 #include <concepts>
@@ -20,7 +20,7 @@ template <typename... Parts>
   return text;
 }
 
-// For functions that say why they failed: stores the sentence, and returns `result`.
+// Stores the sentence `why`, and returns `result`. For functions that report why they failed.
 template <typename Result>
 [[nodiscard]] Result explained(Result result, std::string& reason, std::string why) {
   reason = std::move(why);

@@ -12,7 +12,7 @@ namespace lintel {
 
 inline constexpr uint16_t agreement_version = 3;
 
-// In MessageHeader::operation of a message of kind connection.
+// Value of MessageHeader::operation in a message of kind connection.
 enum class Agreement : uint8_t { offer = 1, decline, change, resume, loss };
 
 struct AgreementBody {
@@ -22,8 +22,8 @@ struct AgreementBody {
   uint32_t sender_number;  // queue pair numbers of both ends, 0: not known (yet)
   uint32_t receiver_number;
   uint32_t first_packet;
-  uint32_t channel_index;  // to be sent with each message to the sender of this
-  uint32_t eager_bytes;    // payload of a message that its buffers can take
+  uint32_t channel_index;  // sent with each message to the sender of this body
+  uint32_t eager_bytes;    // maximum payload of a message in the buffers of the sender
   uint64_t received;       // resume: messages that came over the queue pair
   uint8_t gid[16];
   uint16_t lid;

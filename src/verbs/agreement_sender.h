@@ -16,15 +16,15 @@ class AgreementSender {
   AgreementSender(Transport& datagrams, UnfinishedLinks& unfinished, uint32_t eager_bytes) noexcept
       : datagrams_(datagrams), unfinished_(unfinished), eager_bytes_(eager_bytes) {}
 
-  // One of VerbsLink::pending_*, with the next send_pending().
+  // Schedules `what`, one of VerbsLink::pending_*: the next send_pending() sends it.
   void schedule(VerbsLink& link, uint8_t what) noexcept;
   void decline(VerbsLink& link, uint32_t offered_number) noexcept;
-  // The peer gives up a queue pair that is not known here (any more).
+  // The peer gives up a queue pair that does not exist here, or no longer.
   void deny(VerbsLink& link, uint32_t own_number, uint32_t peer_number) noexcept;
-  // From here on nothing else is sent until the peer has this message.
+  // Schedules the change. From now on nothing else is sent until this message was sent.
   void begin_change(VerbsLink& link) noexcept;
 
-  // True: nothing is left to be sent.
+  // Sends scheduled messages. True: all are sent.
   bool send_pending(VerbsLink& link) noexcept;
 
  private:

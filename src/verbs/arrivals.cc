@@ -70,7 +70,7 @@ void Arrivals::take_message(VerbsLink& link, const ibv_wc& completion, MessageSi
   const auto payload = static_cast<uint32_t>(completion.byte_len - sizeof header);
   const bool invalidates = (completion.wc_flags & invalidated) != 0;
   if (invalidates) exposures_.note_invalidated(link, header.link_word, completion.invalidated_rkey);
-  // Its sender wanted a completion, or to invalidate a window, see MessageSender.
+  // The message only causes a completion, or invalidates a window, see MessageSender.
   if (header.kind == MessageKind::connection) return receives_.give_back(buffer);
   if (!is_plausible(header, payload, invalidates)) return refuse(buffer);
   if (link_ != &link || count_ == most_together) deliver(sink);
@@ -79,7 +79,7 @@ void Arrivals::take_message(VerbsLink& link, const ibv_wc& completion, MessageSi
   messages_[count_++] = {header, data + sizeof header, payload};
 }
 
-// It counts as received, and will be handed up.
+// Keeps a message that is delivered later. It counts as received.
 void Arrivals::keep(Channel& channel, const ibv_wc& completion) noexcept {
   const auto buffer = static_cast<uint32_t>(completion.wr_id);
   ++channel.messages_received;
@@ -113,9 +113,9 @@ void Arrivals::deliver(MessageSink& sink) noexcept {
   const unsigned count = std::exchange(count_, 0u);
   received_.add(count);
   // Answers to several messages are posted together.
-  if (count > 1) hold(*link_);
+  if (count > 1) cork(*link_);
   sink.on_messages(*link_, messages_, count);
-  if (count > 1) let_go(*link_);
+  if (count > 1) uncork(*link_);
   for (unsigned i = 0; i < count; ++i) receives_.give_back(buffers_[i]);
 }
 

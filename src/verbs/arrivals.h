@@ -1,4 +1,4 @@
-// Messages that arrive over queue pairs. Those of one peer are handed up together; those that
+// Messages that arrive over queue pairs. Those of one peer are delivered together; those that
 // overtake the last datagram of their sender are kept until it has come. Message path, the poller.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace lintel {
 
 class Arrivals {
  public:
-  // Of the wr_id of receives.
+  // Bit that marks the wr_id of receives.
   static constexpr uint64_t tag = uint64_t{1} << 63;
 
   Arrivals(ReceiveBuffers& receives, Channels& channels, Exposures& exposures,
@@ -26,7 +26,7 @@ class Arrivals {
   // Set-up path, once the receive buffers are open.
   void open() { kept_.resize(receives_.count()); }
 
-  // The completion of a receive. Its message is handed up by deliver() at the latest.
+  // Takes the completion of a receive. Its message is delivered by deliver() at the latest.
   void take(const ibv_wc& completion, MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
   void deliver(MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
   // The last datagram of the peer has come.
@@ -56,8 +56,8 @@ class Arrivals {
   Channels& channels_;
   Exposures& exposures_;
   const uint32_t eager_bytes_;
-  std::vector<KeptMessage> kept_;  // by receive buffer
-  VerbsLink* link_ = nullptr;      // whose messages are to be handed up together
+  std::vector<KeptMessage> kept_;  // indexed by receive buffer
+  VerbsLink* link_ = nullptr;      // sender of the messages that are delivered together
   unsigned count_ = 0;
   InboundMessage messages_[most_together];
   uint32_t buffers_[most_together];

@@ -1,5 +1,4 @@
-// Asynchronous events of a device: ports that go down and come up, queue pairs that broke, its own
-// end.
+// Asynchronous events of a device: a port goes down or comes up, a queue pair or the device fails.
 // Connection path.
 #pragma once
 
@@ -14,8 +13,8 @@ namespace lintel {
 
 class AsyncEventSink {
  public:
-  // In the thread that calls dispatch(). The event is acknowledged afterwards: until then the queue
-  // pair that it names cannot be destroyed.
+  // Called in the thread that calls dispatch(). The event is acknowledged afterwards: until then
+  // the queue pair that it names cannot be destroyed.
   virtual void on_async_event(const ibv_async_event& event) noexcept = 0;
 
  protected:
@@ -37,7 +36,7 @@ class AsyncEvents {
   void add(AsyncEventSink& sink);
   void remove(AsyncEventSink& sink) noexcept;
 
-  // One thread. Tells every sink of everything that has happened. Never waits.
+  // One thread. Passes all events to every sink. Never waits.
   void dispatch() noexcept;
 
  private:

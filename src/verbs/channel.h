@@ -1,13 +1,14 @@
-// What this process keeps about the queue pair to one peer.
+// State that this process keeps about the queue pair to one peer.
 //
 // Messages travel as datagrams (through the reliability layer) or over a queue pair; both ends
 // agree on each change from one to the other with messages of kind connection:
-//   offer      here is a queue pair            -> offer of the other end, or decline
-//   change     my last datagram was the one before this: I go on over the queue pair
-//   resume     my queue pair has stopped; so many messages came over it: the others come as
-//              datagrams
-// No answer to change is waited for, since a process that makes no calls (PTL_PROGRESS=caller)
-// would not send it: the receiver keeps what overtakes the last datagram.
+//   offer      address of the sender's queue pair; the answer is an offer or decline
+//   change     the last datagram of the sender: its next messages come over the queue pair
+//   resume     the sender's queue pair has stopped; contains the number of messages that came over
+//              it: the others are sent again as datagrams
+// The sender of change does not wait for an answer, since a process that makes no calls
+// (PTL_PROGRESS=caller) would not send one. The receiver keeps messages that overtake the last
+// datagram.
 #pragma once
 
 #include <cstdint>
@@ -38,18 +39,18 @@ inline constexpr unsigned exposure_index_bits = 20;
 struct RemoteAccess;
 struct ExposedMemory;
 
-// What is done with messages that arrive over a queue pair.
+// Treatment of messages that arrive over a queue pair.
 enum class Receiving : uint8_t {
-  keeps,  // they wait for the last datagram, which has yet to come
-  hands_up,
-  drops,  // they come again as datagrams
+  keeps,     // messages wait for the last datagram, which has not come yet
+  hands_up,  // messages are delivered
+  drops,     // messages are dropped: they come again as datagrams
 };
 
 struct Channel {
   static constexpr uint32_t spare_slots_kept = 2 * SendQueue::signal_interval;
   static constexpr uint32_t none_kept = UINT32_MAX;
 
-  uint32_t index = 0;   // in the table of channels: the other end sends it with each message
+  uint32_t index = 0;   // index in the table of channels: the other end sends it with each message
   uint32_t number = 0;  // QPN, also when the queue pair is gone
   std::unique_ptr<QueuePair> queue_pair;
 
@@ -63,8 +64,8 @@ struct Channel {
   bool peer_resumes = false;
   const char* why_stopped = "";
   uint64_t stopped_at_ns = 0;
-  uint64_t messages_received = 0;  // those that are kept included
-  uint64_t peer_received = 0;      // as it said when it resumed
+  uint64_t messages_received = 0;  // kept messages included
+  uint64_t peer_received = 0;      // count in the peer's resume message
   uint64_t messages_at_last_look = 0;
   uint64_t idle_since_ns = 0;
 
@@ -72,36 +73,36 @@ struct Channel {
   QueuePairAddress peer;
   uint32_t peer_index = 0;
   SendQueue queue;
-  // Of MessageSender.
+  // Used by MessageSender.
   uint64_t messages_posted = 0;
   uint64_t messages_retired = 0;
   // Key of a window of the peer that the next message invalidates; 0: none.
   uint64_t key_to_invalidate = 0;
   uint32_t spare_count = 0;
   uint32_t spare_slots[spare_slots_kept];  // released small slots, for the next messages
-  // Of RemoteAccesses.
-  RemoteAccess* waiting = nullptr;  // with something left to post
+  // Used by RemoteAccesses.
+  RemoteAccess* waiting = nullptr;  // accesses with parts left to post
   RemoteAccess** waiting_tail = &waiting;
   uint32_t accesses_posted = 0;  // work requests
-  // Of Exposures.
+  // Used by Exposures.
   ExposedMemory* exposures = nullptr;
   uint32_t exposures_to_withdraw = 0;
 
-  // Accesses to memory are under way, by either end: they may take longer than anything may be
-  // idle.
+  // Whether accesses to memory are under way, by either end: these may take longer than the idle
+  // time after which a queue pair is stopped.
   [[nodiscard]] bool has_memory_in_use() const noexcept {
     return accesses_posted != 0 || waiting != nullptr || exposures != nullptr;
   }
 };
 
-// Messages to the peer may wait until let_go(), and are then posted together.
-inline void hold(VerbsLink& link) noexcept {
+// Messages to the peer may wait until uncork(), and are then posted together.
+inline void cork(VerbsLink& link) noexcept {
   const LockGuard guard(link.lock);
-  ++link.holds;
+  ++link.corks;
 }
-inline void let_go(VerbsLink& link) noexcept {
+inline void uncork(VerbsLink& link) noexcept {
   const LockGuard guard(link.lock);
-  if (--link.holds == 0 && link.channel != nullptr) link.channel->queue.flush();
+  if (--link.corks == 0 && link.channel != nullptr) link.channel->queue.flush();
 }
 
 }  // namespace lintel

@@ -13,11 +13,11 @@ namespace lintel {
 
 namespace {
 
-// Messages as datagrams before a peer that declined is asked again.
+// Number of messages sent as datagrams before another request to a peer that declined.
 constexpr uint32_t messages_between_requests = 256;
 constexpr uint32_t most_number = 0xffffff;  // QPNs and PSNs have 24 bits
 
-// A sender may ask to stop the queue pair at any time.
+// Takes the lock: a sender may request the end of the queue pair at any time.
 bool sends_datagrams(VerbsLink& link) noexcept {
   const LockGuard guard(link.lock);
   return link.path == Path::datagrams;
@@ -42,8 +42,8 @@ constexpr uint32_t most_failures = 3;
 }  // namespace
 
 void ChannelChange::stop_broken(const ChannelRequests::Broken& broken) noexcept {
-  // What had arrived in a lost queue and was not taken is gone; if that was anything, the ends find
-  // out when they compare what they have.
+  // Messages that had arrived in a lost queue and were not taken are lost. The ends find such
+  // losses when they compare their counts.
   if (broken.shared_queue) parts_.channels.close();
   parts_.channels.for_each([&](VerbsLink& link, Channel& channel) {
     if (channel.number == broken.queue_pair)
@@ -63,7 +63,7 @@ void ChannelChange::grant(VerbsLink& link) noexcept {
   }
   if (stop_because != nullptr) parts_.channels.stop(link, stop_because);
   if (!wanted || link.pending != 0 || parts_.channels.is_closed()) return;
-  // One that is stopped now makes room later.
+  // A queue pair that is stopped now makes room for a later request.
   if (parts_.channels.is_full()) {
     static_cast<void>(parts_.idle.stop_longest_idle());
   } else if (parts_.channels.make(link, sizes_) != nullptr) {
@@ -129,7 +129,7 @@ void ChannelChange::handle(VerbsLink& link, const InboundMessage& message,
 void ChannelChange::handle_offer(VerbsLink& link, const AgreementBody& body,
                                  MessageSink& sink) noexcept {
   Channel* channel = link.channel;
-  const bool asked = channel != nullptr;  // we offered too, or before
+  const bool asked = channel != nullptr;  // this end has offered, too, or before
   if (body.receiver_number != 0 && (!asked || body.receiver_number != channel->number)) return;
   if (asked && channel->connected && !channel->stopping) {
     refused_.increment();
@@ -238,7 +238,7 @@ void ChannelChange::handle_resume(VerbsLink& link, const AgreementBody& body,
   channel.peer_resumes = true;
   channel.peer_received = body.received;
   parts_.channels.stop(link, "the peer gave it up");
-  // What follows this message was sent after everything that came over the queue pair.
+  // Datagrams behind this one were sent after all messages that came over the queue pair.
   parts_.completions.stop_receiving(channel, sink);
 }
 

@@ -29,13 +29,13 @@ class ChannelChange {
                 bool allowed) noexcept
       : parts_(parts), sizes_(sizes), eager_bytes_(eager_bytes), allowed_(allowed) {}
 
-  // What other threads asked for: of all links, and of one.
+  // Execute requests of other threads: to stop broken queue pairs, and those of one link.
   void stop_broken(const ChannelRequests::Broken& broken) noexcept;
   void grant(VerbsLink& link) noexcept;
-  // A message of kind connection.
+  // Handles a message of kind connection.
   void handle(VerbsLink& link, const InboundMessage& message, MessageSink& sink) noexcept
       LINTEL_REQUIRES(polling);
-  // An unfinished link. True: nothing is left to do.
+  // Continues with an unfinished link. True: nothing is left to do.
   [[nodiscard]] bool serve(VerbsLink& link, MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
   // The peer is gone.
   void fail(VerbsLink& link, MessageSink& sink) noexcept LINTEL_REQUIRES(polling);

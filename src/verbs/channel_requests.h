@@ -1,4 +1,4 @@
-// What other threads ask the poller to do about queue pairs: to make one, to stop one that failed,
+// Requests of other threads to the poller about queue pairs: to make one, to stop one that failed,
 // to stop all because the device has lost a queue that they share.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace lintel {
 
 class ChannelRequests final : public AsyncEventSink {
  public:
-  static constexpr uint32_t never = UINT32_MAX;  // in VerbsLink::messages_until_request
+  static constexpr uint32_t never = UINT32_MAX;  // a value of VerbsLink::messages_until_request
   struct Broken {
     uint32_t queue_pair = 0;  // number; 0: none
     bool shared_queue = false;
@@ -33,16 +33,16 @@ class ChannelRequests final : public AsyncEventSink {
 
   // Any thread. Message path. Requests a queue pair for the link, if there may be one.
   void request_channel(VerbsLink& link) noexcept LINTEL_REQUIRES(link.lock);
-  // Requests its end, after which nothing is sent until the poller has stopped the queue pair.
+  // Requests the end of the queue pair. Nothing is sent until the poller has stopped it.
   void ask_to_stop(VerbsLink& link, const char* why) noexcept LINTEL_REQUIRES(link.lock);
-  // Another thread.
+  // Called by another thread.
   void on_async_event(const ibv_async_event& event) noexcept override;
 
   // The poller.
   [[nodiscard]] bool is_pending(std::memory_order order) const noexcept {
     return pending_.load(order);
   }
-  // Before the links are searched for requests.
+  // Called before the links are searched for requests.
   [[nodiscard]] Broken take() noexcept;
 
   [[nodiscard]] uint64_t events() const noexcept { return events_.get(); }

@@ -31,16 +31,16 @@ class Channels {
 
   [[nodiscard]] uint32_t count() const noexcept { return count_; }
   [[nodiscard]] bool is_full() const noexcept { return count_ >= most_; }
-  // No more are made: the device has lost a queue that all share.
+  // Makes no more queue pairs from now on: the device has lost a queue that all share.
   void close() noexcept { closed_ = true; }
   [[nodiscard]] bool is_closed() const noexcept { return closed_; }
 
-  // nullptr: the device has no room, or there is no memory.
+  // Returns nullptr if the device has no room, or there is no memory.
   Channel* make(VerbsLink& link, const QueuePairSizes& sizes) noexcept;
-  // The link goes on with datagrams. The queue pair has been destroyed.
+  // Removes the channel. The link continues with datagrams. The queue pair has been destroyed.
   void remove(VerbsLink& link) noexcept;
-  // Nothing more is sent over the queue pair; the link is unfinished until datagrams have taken
-  // over.
+  // Stops the queue pair: nothing more is sent over it. The link is unfinished until messages
+  // travel as datagrams.
   void stop(VerbsLink& link, const char* why) noexcept;
 
   [[nodiscard]] Place* find(uint64_t index, uint32_t number) noexcept {
@@ -78,9 +78,10 @@ class IdleChannels {
   IdleChannels(Channels& channels, uint64_t idle_ns) noexcept
       : channels_(channels), idle_ns_(idle_ns) {}
 
-  // Every so often, also without messages.
+  // Called regularly, also without messages.
   void look() noexcept;
-  // For another peer, while there are as many as there may be. False: all are in use.
+  // Stops a queue pair so that another peer can have one, when there are as many as allowed. False:
+  // all are in use.
   [[nodiscard]] bool stop_longest_idle() noexcept;
 
  private:

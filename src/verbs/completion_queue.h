@@ -20,21 +20,21 @@ class CompletionQueue {
   // All its queue pairs are destroyed by now.
   ~CompletionQueue();
 
-  // Set-up path. With room for so many receives, and `sends` of each queue pair. False: `reason`
-  // says why not.
+  // Set-up path. Makes the queue with room for `receives`, and for `sends` of each queue pair.
+  // False: `reason` says why not.
   [[nodiscard]] bool open(uint32_t receives, uint32_t sends, std::string& reason);
   [[nodiscard]] ibv_cq* get() const noexcept { return queue_; }
-  // Connection path. Makes room for everything that may end at once. False: for so many queue pairs
-  // there is none.
+  // Connection path. Makes room for all work requests of this many queue pairs. False: there is no
+  // room.
   [[nodiscard]] bool reserve(uint32_t queue_pairs) noexcept;
-  // How many completions there may be at once.
+  // Maximum number of completions at a time.
   [[nodiscard]] uint64_t entries() const noexcept {
     return receives_ + uint64_t{queue_pairs_} * sends_;
   }
 
   // Takes at most `burst` completions; returns their number.
   [[nodiscard]] unsigned take(ibv_wc* completions) noexcept;
-  // After the events of the device have been drained. True: the next completion makes its
+  // Called after the events of the device have been drained. True: the next completion makes its
   // descriptor readable.
   [[nodiscard]] bool arm() noexcept;
 
@@ -43,7 +43,7 @@ class CompletionQueue {
   ibv_cq* queue_ = nullptr;
   uint32_t receives_ = 0;
   uint32_t sends_ = 0;
-  uint32_t queue_pairs_ = 64;  // that it has room for
+  uint32_t queue_pairs_ = 64;  // number of queue pairs that it has room for
   ibv_wc early_[burst];        // found by arm()
   unsigned early_count_ = 0;
 };

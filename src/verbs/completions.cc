@@ -39,15 +39,15 @@ void Completions::stop_receiving(Channel& channel, MessageSink& sink) noexcept {
 void Completions::take_send(const ibv_wc& completion) noexcept {
   const auto position = static_cast<uint32_t>(completion.wr_id);
   Channels::Place* const place = channels_.find(completion.wr_id >> 32, completion.qp_num);
-  if (place == nullptr) return;  // of a queue pair that is gone
+  if (place == nullptr) return;  // the queue pair is gone
   VerbsLink& link = *place->link;
   Channel& channel = *place->channel;
   const bool success = completion.status == IBV_WC_SUCCESS;
   {
     const LockGuard guard(link.lock);
     if (!channel.queue.contains(position)) return;
-    // Those before it have ended well and ask for no completion. When the queue pair has failed,
-    // the peer says which messages it has, and no access to memory counts as done.
+    // Earlier requests without completion have succeeded. When the queue pair has failed, the peer
+    // reports which messages it has, and no access to memory counts as done.
     while (channel.queue.oldest() != position) retire(link, success);
     retire(link, success);
     if (success && !channel.stopping) {

@@ -1,5 +1,5 @@
-// Takes what the device has done from the completion queue, and passes it to the class that it
-// concerns. The poller.
+// Takes completions from the completion queue, and passes them to the classes concerned. The
+// poller.
 #pragma once
 
 #include "verbs/arrivals.h"
@@ -21,12 +21,12 @@ class Completions {
 
   // Message path. Returns how many were taken.
   unsigned poll(MessageSink& sink, unsigned budget) noexcept LINTEL_REQUIRES(polling);
-  // Everything that has come over the queue pair of the link is handed up, now or after the last
-  // datagram of the peer; nothing that comes later is.
+  // Ends receiving. All messages that have come over the queue pair are delivered, now or after the
+  // last datagram of the peer; later ones are dropped.
   void stop_receiving(Channel& channel, MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
-  // Destroys the queue pair: all that it was to do has ended, remote accesses with this status.
+  // Destroys the queue pair. All its work requests end, remote accesses with this status.
   void release(VerbsLink& link, RemoteStatus status) noexcept;
-  // Without the lock of any link.
+  // Called without the lock of any link.
   void report_ended(MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
 
  private:

@@ -27,12 +27,12 @@ namespace {
 // is described as one port with its fault.
 struct PortList {
   std::vector<PortDescription> ports;
-  std::vector<std::shared_ptr<ibv_context>> contexts;  // of each port
+  std::vector<std::shared_ptr<ibv_context>> contexts;  // context of each port
   std::string reason;                                  // why there are none
 };
 
 constexpr const char* device_nodes = "/dev/infiniband";
-constexpr size_t most_gids = 1024;  // of one device
+constexpr size_t most_gids = 1024;  // maximum number of GIDs of one device
 
 // The first IPv4 address of a network interface that is up; 0: none.
 uint32_t ipv4_of_interface(const std::string& name) {
@@ -160,7 +160,7 @@ uint32_t bytes_of(ibv_mtu mtu) noexcept {
   return 128u << std::clamp(static_cast<unsigned>(mtu), 1u, 5u);
 }
 
-// For what queue pairs (RC) do with memory of the application.
+// Whether on-demand paging works for the RC operations that use memory of the application.
 bool pages_on_demand(const ibv_odp_caps& device) noexcept {
   constexpr uint32_t needed = IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_WRITE;
   return (device.general_caps & IBV_ODP_SUPPORT) != 0 &&
@@ -184,7 +184,7 @@ bool CompletionEvents::open(ibv_context* context, std::string& reason) {
 }
 
 void CompletionEvents::drain() noexcept {
-  constexpr unsigned most_events = 4096;  // more than queues of a process
+  constexpr unsigned most_events = 4096;  // more than the queues of a process
   ibv_cq* queue = nullptr;
   void* context = nullptr;
   for (unsigned i = 0; i < most_events && ibv_get_cq_event(channel_, &queue, &context) == 0; ++i)

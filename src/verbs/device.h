@@ -1,5 +1,5 @@
-// One port of an RDMA device, opened by this process: what queue pairs are made of. Set-up path,
-// except as said.
+// One port of an RDMA device, opened by this process, with all that a queue pair needs. Set-up
+// path, except as said.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ class CompletionEvents {
 
   // Non-blocking; for poll() or epoll. Constant.
   [[nodiscard]] int descriptor() const noexcept { return channel_->fd; }
-  // For ibv_create_cq(). Constant.
+  // Argument of ibv_create_cq(). Constant.
   [[nodiscard]] ibv_comp_channel* channel() const noexcept { return channel_; }
   // Path into sleep; any thread. The next completion of that queue makes the descriptor readable;
   // one that came before does not: poll the queue once more afterwards. False: the device refused.
@@ -42,22 +42,22 @@ class CompletionEvents {
   ibv_comp_channel* channel_ = nullptr;
 };
 
-// Of the kernel's software device, in ibv_device_attr.
+// Vendor of the kernel's software device, in ibv_device_attr.
 inline constexpr uint32_t vendor_of_rxe = 0xffffff;
 
 class VerbsDevice {
  public:
-  // nullptr: `reason` is a sentence that says what is wrong and what to do.
+  // Returns nullptr if there is no usable port: `reason` says what is wrong and what to do.
   [[nodiscard]] static std::unique_ptr<VerbsDevice> open(const VerbsPortWish& wish,
                                                          std::string& reason);
   VerbsDevice(const VerbsDevice&) = delete;
   VerbsDevice& operator=(const VerbsDevice&) = delete;
-  // Everything that was made with it is destroyed by now.
+  // All objects that were made with the device are destroyed by now.
   ~VerbsDevice();
 
-  // How another port is reached, for address handles and for the transition of a connected queue
-  // pair to RTR: service level, traffic class, GID index; a GRH where the network or the distance
-  // needs one. `lid` and `gid` are those of the other port. Message path.
+  // Fills in the address of another port, for address handles and for the transition of a connected
+  // queue pair to RTR: service level, traffic class, GID index; a GRH where the network or the
+  // distance needs one. `lid` and `gid` are those of the other port. Message path.
   void fill_address(ibv_ah_attr& attributes, const ibv_gid& gid, uint16_t lid) const noexcept;
 
   // Whether fill_address() would add a GRH. Message path.
@@ -69,8 +69,8 @@ class VerbsDevice {
   // "rxe0:1 (the first active port), RoCE v2 GID 1 (::ffff:192.168.77.1), MTU 1024"; constant.
   [[nodiscard]] const std::string& description() const noexcept { return description_; }
 
-  // Constant once it is open.
-  std::shared_ptr<ibv_context> owner;  // of `context`; goes last
+  // Members that are constant once the device is open.
+  std::shared_ptr<ibv_context> owner;  // owner of `context`; released last
   ibv_context* context = nullptr;
   ibv_pd* pd = nullptr;
   uint8_t port = 1;
@@ -80,11 +80,11 @@ class VerbsDevice {
   uint16_t pkey_index = 0;
   uint8_t service_level = 0;
   uint8_t traffic_class = 0;
-  ibv_mtu mtu = IBV_MTU_1024;  // of the active port
+  ibv_mtu mtu = IBV_MTU_1024;  // MTU of the active port
   uint32_t mtu_bytes = 1024;
   uint32_t nid = 0;  // IPv4 address of the port, in host byte order; 0: it has none
   bool is_roce = false;
-  uint32_t max_message_bytes = 0;  // of one work request
+  uint32_t max_message_bytes = 0;  // maximum length of one work request
   ibv_device_attr attributes{};
   // RDMA READ and WRITE work with memory whose pages are not pinned (IBV_ACCESS_ON_DEMAND).
   bool has_on_demand_paging = false;
@@ -100,10 +100,11 @@ class VerbsDevice {
   std::string description_;
 };
 
-// A sentence for a call that failed, and what helps where the limit of locked memory is the cause.
+// Returns a sentence about a failed call, with the remedy if the limit of locked memory is the
+// cause.
 [[nodiscard]] std::string verbs_failure(const std::string& name, const char* what, int error);
-// A sentence for a refused ibv_reg_mr(): names the limit of locked memory and the remedy where that
-// is the cause. `what`: what the memory is for.
+// Returns a sentence about a refused ibv_reg_mr(): names the limit of locked memory and the remedy
+// if that is the cause. `what`: the purpose of the memory.
 [[nodiscard]] std::string registration_failure(const char* what, size_t bytes, int error);
 
 }  // namespace lintel

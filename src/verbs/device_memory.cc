@@ -1,5 +1,6 @@
-// Where the limit of locked memory is reached, memory is registered without being pinned, on
-// devices whose pages the kernel fetches when they are used (on-demand paging).
+// Registration of memory. Where the limit of locked memory is reached, memory is registered without
+// being pinned, on devices for which the kernel fetches pages when they are used (on-demand
+// paging).
 #include "verbs/device_memory.h"
 
 #include <sys/mman.h>
@@ -80,7 +81,8 @@ void DeviceMemory::open(RegistrationCache* cache) {
   if (cache != nullptr) registered_ = cache->attach(*this);
 }
 
-// nullptr: errno says why. Pinned pages are preferred: the device never waits for them.
+// Returns nullptr with errno on failure. Pinned pages are preferred: the device never waits for
+// them.
 ibv_mr* DeviceMemory::register_pages(void* address, uint64_t length, int access) noexcept {
   ibv_mr* region = ibv_reg_mr(device_.pd, address, length, access);
   if (region != nullptr || !device_.has_on_demand_paging || !is_limit_of_locked_memory(errno))

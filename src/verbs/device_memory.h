@@ -25,8 +25,8 @@ class RegisteredBuffer {
   // No work request refers to it any more.
   ~RegisteredBuffer();
 
-  // Zeroed memory, aligned to pages. `what` it is for and `access` (IBV_ACCESS_...). False:
-  // `reason` is a sentence that says why not, and what to do.
+  // Makes zeroed memory, aligned to pages. `what`: the purpose of the memory; `access`:
+  // IBV_ACCESS_... False: `reason` is a sentence that says why not, and what to do.
   [[nodiscard]] bool open(ibv_pd* pd, size_t bytes, int access, const char* what,
                           std::string& reason);
 
@@ -52,17 +52,18 @@ class DeviceMemory final : private Registrar {
   void open(RegistrationCache* cache);
   [[nodiscard]] bool is_open() const noexcept { return registered_ != nullptr; }
 
-  // nullptr: the memory cannot be registered. Until release() the region stays registered.
+  // Returns nullptr if the memory cannot be registered. Until release() the region stays
+  // registered.
   [[nodiscard]] const RegisteredRegion* acquire(const Piece& piece, bool writable) noexcept {
     int error = 0;
     return registered_->acquire(piece.base, piece.length, writable, error);
   }
   void release(const RegisteredRegion* region) noexcept { registered_->release(region); }
 
-  // Exactly these bytes, for the peer to read or to `write`. nullptr: not possible.
+  // Registers exactly these bytes for the peer to read, or to `write`. nullptr: not possible.
   [[nodiscard]] ibv_mr* register_once(const Piece& piece, bool write) noexcept;
 
-  // Registrations whose pages are not pinned.
+  // Number of registrations whose pages are not pinned.
   [[nodiscard]] uint64_t on_demand_count() const noexcept { return on_demand_.get(); }
 
  private:

@@ -35,7 +35,7 @@ Exposure Exposures::expose(VerbsLink& link, const Piece* pieces, unsigned count,
     const LockGuard guard(link.lock);
     if (link.path == Path::datagrams) {
       requests_.request_channel(link);
-      // Without a queue pair to come it goes in messages at once.
+      // If no queue pair is coming, the data travel in messages at once.
       if (!link.wants_channel && link.channel == nullptr) return by_messages;
     }
     if (link.path != Path::queue_pair) return {SendStatus::connecting};
@@ -88,7 +88,7 @@ bool Exposures::prepare(ExposedMemory& exposed, const Piece* pieces, unsigned co
     exposed.regions[i] = nullptr;
     ++exposed.count;
     if (window.window != nullptr)
-      // What windows are bound to must be writable, whatever they are for.
+      // Regions with bound windows must be writable, also for windows that the peer only reads.
       exposed.regions[i] = memory_.acquire(pieces[i], true);
     if (exposed.regions[i] == nullptr) {
       window.registration = memory_.register_once(pieces[i], write);
@@ -116,8 +116,8 @@ bool Exposures::bind(Channel& channel, ExposedMemory& exposed, const Piece* piec
     request.bind_mw.bind_info.length = pieces[i].length;
     request.bind_mw.bind_info.mw_access_flags =
         write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
-    // With the message that announces it. A refusal stops the queue pair, which ends all that was
-    // bound.
+    // The binding is posted with the message that announces it. A refusal stops the queue pair,
+    // which ends all bindings.
     if (!channel.queue.post(request, {RequestKind::bind, 0}, false, SendQueue::Posting::with_next))
       return false;
   }
@@ -144,7 +144,7 @@ void Exposures::withdraw(VerbsLink& link, uint32_t number, bool peer_may_access)
     }
     if (exposed.channel_number != 0) unlink(exposed);
   }
-  end(exposed);  // its queue pair is gone, or has nothing to do with it
+  end(exposed);  // the queue pair is gone, or no window is bound
 }
 
 void Exposures::note_invalidated(VerbsLink& link, uint32_t index, uint32_t window_key) noexcept {

@@ -1,7 +1,7 @@
 // Memory of this process that a peer may access on behalf of one operation: exactly these bytes, in
-// one direction, through the queue pair of that peer alone. A memory window, which costs a work
-// request; where the device has none, or the memory is read-only, a registration, which costs
-// system calls. Message path of large payloads.
+// one direction, through the queue pair of that peer alone. The means is a memory window, which
+// costs a work request; where the device has none, or the memory is read-only, it is a
+// registration, which costs system calls. Message path of large payloads.
 #pragma once
 
 #include <atomic>
@@ -18,17 +18,17 @@ struct ExposedMemory {
   static constexpr unsigned most_pieces = 16;
   enum class State : uint8_t { exposed, to_withdraw, withdrawing, ended };
   std::atomic<uint32_t> next_free{0};
-  ExposedMemory* next = nullptr;  // of the channel's list, or of those that ended
+  ExposedMemory* next = nullptr;  // link of the channel's list, or of the list of ended exposures
   ExposedMemory** previous = nullptr;
   State state = State::ended;
-  uint32_t channel_number = 0;  // of the queue pair; 0: it is gone
+  uint32_t channel_number = 0;  // number of the queue pair; 0: it is gone
   unsigned count = 0;
   unsigned outstanding = 0;  // invalidations by this end
   uint32_t invalid = 0;      // bit i: window i has been invalidated by the other end
   uint32_t windows[most_pieces];
   const RegisteredRegion* regions[most_pieces];
 
-  // This window has to be invalidated by this end.
+  // Whether this end has to invalidate this window.
   [[nodiscard]] bool is_bound(unsigned i) const noexcept {
     return regions[i] != nullptr && (invalid >> i & 1) == 0;
   }
@@ -43,22 +43,22 @@ class Exposures {
   // Set-up path. False: no address space.
   [[nodiscard]] bool open() noexcept;
 
-  // As Transport::expose() and withdraw().
+  // Implement Transport::expose() and withdraw().
   [[nodiscard]] Exposure expose(VerbsLink& link, const Piece* pieces, unsigned count, bool write,
                                 RemoteMemory* out) noexcept;
   void withdraw(VerbsLink& link, uint32_t number, bool peer_may_access) noexcept;
 
-  // The poller. The peer has accessed what it wanted, and invalidated the window with the same
-  // message.
+  // The poller. The peer has completed its access, and invalidated the window with the message that
+  // says so.
   void note_invalidated(VerbsLink& link, uint32_t index, uint32_t window_key) noexcept;
-  // With the lock of the link: invalidations for which there was no room.
+  // Posts invalidations for which there was no room. The lock of the link is held.
   void post_waiting(VerbsLink& link) noexcept LINTEL_REQUIRES(link.lock);
-  // With the lock of the link: an invalidation has ended.
+  // Notes that an invalidation has ended. The lock of the link is held.
   void retire(uint32_t index) noexcept;
-  // With the lock of the link: the queue pair goes, and its windows with it. What operations still
-  // refer to ends with withdraw().
+  // Called when the queue pair is destroyed, and its windows with it. Exposures that operations
+  // still use end with withdraw(). The lock of the link is held.
   void abandon(Channel& channel) noexcept;
-  // The poller, without any lock: gives back the memory of those that have ended.
+  // The poller, without any lock: releases the memory of ended exposures.
   void release_ended() noexcept;
 
   [[nodiscard]] uint64_t exposed() const noexcept { return exposed_.get(); }
@@ -66,9 +66,9 @@ class Exposures {
  private:
   struct Window {
     std::atomic<uint32_t> next_free{0};
-    uint32_t key = 0;                // by which the peer may use it
+    uint32_t key = 0;                // key with which the peer may use it
     ibv_mw* window = nullptr;        // bound to a part of a region; kept from use to use
-    ibv_mr* registration = nullptr;  // or this, of one use
+    ibv_mr* registration = nullptr;  // registration for one use, in place of a window
   };
 
   bool prepare(ExposedMemory& exposed, const Piece* pieces, unsigned count, bool write) noexcept;

@@ -98,7 +98,7 @@ SendStatus MessageSender::send(VerbsLink& link, const MessageHeader& header, con
     request.invalidate_rkey = static_cast<uint32_t>(key_to_invalidate);
   }
   if (total <= channel.queue_pair->sizes().inline_bytes) request.send_flags = IBV_SEND_INLINE;
-  // Large slots are few: each asks for its completion.
+  // Large slots are few: each has a completion.
   if (!channel.queue.post(request, {RequestKind::message, slot}, SendSlots::is_large(slot))) {
     release_slot(channel, slot);
     return SendStatus::queue_full;
@@ -171,7 +171,7 @@ bool MessageSender::send_again(VerbsLink& link, Transport& datagrams) noexcept {
       MessageHeader header;
       std::memcpy(&header, slots_.data(slot), sizeof header);
       const Piece piece{slots_.data(slot) + sizeof header, slots_.length(slot) - sizeof header};
-      // Messages of send() that only invalidate a window or ask for a completion are not repeated.
+      // Messages of send() that only invalidate a window or cause a completion are not repeated.
       if (header.kind != MessageKind::connection) {
         header.link_word = 0;
         const SendStatus status =

@@ -28,14 +28,14 @@ class SendSlots {
   [[nodiscard]] bool open(ibv_pd* pd, uint32_t small_bytes, uint32_t large_bytes,
                           std::string& reason);
 
-  // Of small slots, rounded up to cache lines.
+  // Length of small slots, rounded up to cache lines.
   [[nodiscard]] uint32_t small_bytes() const noexcept { return small_.slot_bytes; }
   [[nodiscard]] static bool is_large(uint32_t slot) noexcept { return (slot & large_bit) != 0; }
-  // Any thread; none: all are in use, or none is so large.
+  // Any thread. Returns `none` if all are in use, or none is so large.
   [[nodiscard]] uint32_t acquire(uint64_t bytes) noexcept;
   void release(uint32_t slot) noexcept { pool(slot).states.release(slot & ~large_bit); }
 
-  // Of the thread that holds the slot.
+  // Memory of a slot. Called by the thread that holds the slot.
   [[nodiscard]] std::byte* data(uint32_t slot) const noexcept {
     return pool(slot).memory.data() + size_t{slot & ~large_bit} * pool(slot).slot_bytes;
   }
@@ -47,7 +47,7 @@ class SendSlots {
   [[nodiscard]] uint32_t& next(uint32_t slot) noexcept { return state(slot).next; }
 
  private:
-  static constexpr uint32_t large_bit = 1u << 31;  // in the number of a slot
+  static constexpr uint32_t large_bit = 1u << 31;  // marks the number of a large slot
 
   struct State {
     std::atomic<uint32_t> next_free{0};
@@ -84,20 +84,21 @@ class MessageSender {
 
   [[nodiscard]] SendStatus send(VerbsLink& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept LINTEL_REQUIRES(link.lock);
-  // As Transport::end_access(), where the peer exposes memory through windows.
+  // Implements Transport::end_access() where the peer exposes memory through windows.
   void invalidate_windows(VerbsLink& link, const RemoteMemory* remote, unsigned count) noexcept
       LINTEL_REQUIRES(link.lock);
-  // The last messages asked for no completion: one more asks for it, so that its completion tells
-  // of all.
+  // Sends one more message, with a completion, because the last messages have none. Its completion
+  // covers all of them.
   void request_completion(VerbsLink& link) noexcept LINTEL_REQUIRES(link.lock);
 
   // A message has ended; without success it may have arrived or not, and is kept to be sent again.
   void retire(VerbsLink& link, uint32_t slot, bool success) noexcept LINTEL_REQUIRES(link.lock);
   // The queue pair is gone.
   void release_spares(Channel& channel) noexcept;
-  // Without the lock. Sends again what the peer has not received. False: not all of it yet.
+  // Sends the messages again that the peer has not received. Called without the lock. False: not
+  // all are sent yet.
   [[nodiscard]] bool send_again(VerbsLink& link, Transport& datagrams) noexcept;
-  // Without the lock. The peer is gone.
+  // Drops the messages of a peer that is gone. Called without the lock.
   void discard_unsent(VerbsLink& link) noexcept;
 
   // Messages that have reached the other end over queue pairs, and as datagrams instead.

@@ -1,4 +1,4 @@
-// From descriptions of ports to one of them. Set-up path.
+// Chooses a port by the descriptions of all ports. Set-up path.
 #include "verbs/port_choice.h"
 
 #include <arpa/inet.h>
@@ -141,7 +141,7 @@ PortChoice choose_port(const std::vector<PortDescription>& ports, const VerbsPor
                 " is not a device, or a device with the number of a port as in mlx5_0:1");
     return choice;
   }
-  std::string fault;  // of the first port that would have been used
+  std::string fault;  // fault of the first port that would have been used
   bool listed = false;
   for (size_t i = 0; i < ports.size(); ++i) {
     const PortDescription& port = ports[i];

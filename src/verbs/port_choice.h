@@ -1,5 +1,5 @@
-// Which device, port and GID of this node are used, decided from a description of all of them: no
-// call of libibverbs in here. Set-up path.
+// Chooses the device, port and GID of this node by the descriptions of all of them: nothing here
+// calls libibverbs. Set-up path.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct PortGid {
   uint32_t index = 0;
   GidType type = GidType::infiniband;
   ibv_gid gid{};
-  uint32_t interface_ipv4 = 0;  // of the network interface that the row belongs to; 0: none
+  uint32_t interface_ipv4 = 0;  // address of the row's network interface; 0: none
 };
 
 struct PortDescription {
@@ -28,14 +28,14 @@ struct PortDescription {
   bool is_ethernet = false;  // RoCE; otherwise InfiniBand
   ibv_port_state state = IBV_PORT_NOP;
   std::vector<PortGid> gids;
-  uint32_t ipoib_ipv4 = 0;  // InfiniBand: of the IPoIB interface of the port; 0: none
-  std::string fault;        // cannot be used at all, and why; empty: it can
+  uint32_t ipoib_ipv4 = 0;  // InfiniBand: address of the port's IPoIB interface; 0: none
+  std::string fault;        // why the port cannot be used at all; empty: it can
 };
 
 struct PortChoice {
   bool found = false;
-  size_t index = 0;      // in the descriptions
-  uint32_t gid_row = 0;  // in the table of GIDs of that port
+  size_t index = 0;      // index in the descriptions
+  uint32_t gid_row = 0;  // row in the table of GIDs of that port
   uint32_t nid = 0;      // the IPv4 address of the port; 0: it has none
   std::string reason;    // why this one; or a sentence that says why there is none
 };
@@ -50,7 +50,7 @@ struct PortChoice {
 [[nodiscard]] bool choose_gid(const PortDescription& port, int wanted_index, uint32_t nid,
                               uint32_t& row, std::string& reason);
 
-// The IPv4 address by which others know this port; 0: it has none.
+// Returns the IPv4 address that is the nid of this port; 0: it has none.
 [[nodiscard]] uint32_t nid_of(const PortDescription& port, uint32_t gid_row) noexcept;
 
 // The port that `wish` names; else the active one with the address `wish.nid`; else the first

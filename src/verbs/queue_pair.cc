@@ -17,8 +17,8 @@ constexpr uint8_t most_reads = 16;  // RDMA reads at once
 // emulated one, may need 100 ms for what is queued.
 constexpr uint8_t ack_timeout = 17;
 constexpr uint8_t retries = 7;
-// A peer that does not look is asked for as long as it takes; whether it still lives is found out
-// by the reliability layer.
+// Requests to a peer that does not post receives are repeated without limit; the reliability layer
+// finds out whether it still lives.
 constexpr uint8_t receiver_retries = 7;
 constexpr uint8_t receiver_not_ready_timer = 5;  // 80 us
 constexpr uint32_t packet_number_mask = 0xffffff;

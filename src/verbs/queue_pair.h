@@ -12,7 +12,7 @@
 
 namespace lintel {
 
-// What the other end needs to know of a queue pair.
+// Address of a queue pair for the other end.
 struct QueuePairAddress {
   ibv_gid gid{};
   uint32_t number = 0;        // QPN
@@ -30,7 +30,7 @@ struct QueuePairSizes {
 
 class QueuePair {
  public:
-  // In state INIT. nullptr: `reason` says why not.
+  // Makes a queue pair in state INIT. nullptr: `reason` says why not.
   [[nodiscard]] static std::unique_ptr<QueuePair> create(VerbsDevice& device, ibv_cq* completions,
                                                          ibv_srq* receives,
                                                          const QueuePairSizes& sizes,
@@ -42,12 +42,13 @@ class QueuePair {
   [[nodiscard]] ibv_qp* get() const noexcept { return pair_; }
   [[nodiscard]] uint32_t number() const noexcept { return pair_->qp_num; }
   [[nodiscard]] QueuePairAddress address() const noexcept;
-  // What the device granted.
+  // Returns the sizes of the queues, at least those requested.
   [[nodiscard]] const QueuePairSizes& sizes() const noexcept { return sizes_; }
 
-  // To RTR and RTS. False: `reason` says why not.
+  // Changes the state to RTR and RTS. False: `reason` says why not.
   [[nodiscard]] bool connect(const QueuePairAddress& peer, std::string& reason);
-  // To ERR: work requests end with an error, nothing arrives any more. Idempotent.
+  // Changes the state to ERR: work requests end with an error, nothing arrives any more.
+  // Idempotent.
   void stop() noexcept;
 
  private:

@@ -27,7 +27,7 @@ bool ReceiveBuffers::open(VerbsDevice& device, uint32_t count, uint32_t bytes, u
   returned_.reserve(count_);
   for (uint32_t i = 0; i < count_; ++i) give_back(i);
   if (!returned_.empty()) post_returned();
-  // Most of them are always where messages can arrive.
+  // Most buffers are always posted.
   batch_ = std::clamp<size_t>(count_ / 8, 1, largest_batch);
   return true;
 }

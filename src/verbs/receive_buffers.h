@@ -29,7 +29,7 @@ class ReceiveBuffers {
   [[nodiscard]] const std::byte* data(uint32_t index) const noexcept {
     return memory_.data() + size_t{index} * bytes_;
   }
-  // The buffer may be used again; posted together with others, for which a few of them wait.
+  // Returns a buffer, which may be used again. Buffers are posted several at a time.
   void give_back(uint32_t index) noexcept {
     returned_.push_back(index);
     if (returned_.size() >= batch_) post_returned();
@@ -46,7 +46,7 @@ class ReceiveBuffers {
   uint32_t bytes_ = 0;
   uint64_t tag_ = 0;
   size_t batch_ = largest_batch;
-  std::vector<uint32_t> returned_;  // with room for all
+  std::vector<uint32_t> returned_;  // has room for all buffers
 };
 
 }  // namespace lintel

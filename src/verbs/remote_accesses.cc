@@ -11,7 +11,7 @@ namespace {
 
 // Long enough for the cost of a work request not to count, short enough to be split on any device.
 constexpr uint64_t longest_part = uint64_t{16} << 20;
-constexpr unsigned most_elements = 8;  // of a work request
+constexpr unsigned most_elements = 8;  // maximum number of elements of a work request
 constexpr uint32_t most_accesses = 4096;
 
 }  // namespace

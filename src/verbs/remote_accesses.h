@@ -15,7 +15,7 @@ namespace lintel {
 struct RemoteAccess {
   static constexpr unsigned most_pieces = 32;
   std::atomic<uint32_t> next_free{0};
-  RemoteAccess* next = nullptr;  // of those of the channel that wait, or of those that ended
+  RemoteAccess* next = nullptr;  // link of the channel's waiting list, or of the list of ended ones
   VerbsLink* link = nullptr;
   uint32_t token = 0;
   bool writes = false;
@@ -46,19 +46,19 @@ class RemoteAccesses {
   // Scatter/gather elements of a work request.
   [[nodiscard]] uint32_t pieces_of_request() const noexcept { return pieces_; }
 
-  // The poller. Answers as Transport::remote_access() does.
+  // The poller. Implements Transport::remote_access().
   [[nodiscard]] RemoteResult start(VerbsLink& link, const Piece* local, unsigned local_count,
                                    const RemoteMemory* remote, unsigned remote_count, bool writes,
                                    uint32_t token) noexcept;
-  // With the lock of the link: those of its channel, as far as the send queue has room.
+  // Posts waiting accesses of the link, as far as the send queue has room. The lock is held.
   void post_waiting(VerbsLink& link) noexcept LINTEL_REQUIRES(link.lock);
-  // With the lock of the link: a work request has ended.
+  // Notes that a work request has ended. The lock of the link is held.
   void retire(Channel& channel, uint32_t index, bool success) noexcept;
-  // With the lock of the link: those that wait end, as the queue pair is gone.
+  // Ends the waiting accesses, as the queue pair is gone. The lock of the link is held.
   void abandon(Channel& channel) noexcept;
-  // Those that have ended without success and have not been reported get this outcome.
+  // Sets the outcome of accesses that have failed and have not been reported.
   void set_failure(const VerbsLink& link, RemoteStatus outcome) noexcept;
-  // The poller, without any lock: reports what has ended.
+  // The poller, without any lock: reports ended accesses.
   void report(MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
 
   [[nodiscard]] uint64_t started() const noexcept { return started_.get(); }

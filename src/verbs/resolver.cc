@@ -58,7 +58,7 @@ void ResolverPort::serve(const ResolverRecord& record) const noexcept {
   for (unsigned i = 0; i < most_served; ++i) {
     const Descriptor asker = accept_connection(listener_, SOCK_NONBLOCK);
     if (!asker.is_open()) {
-      // Without a descriptor to accept with, the next attempt would fail as well.
+      // If no descriptor is free for the connection, the next attempt would fail as well.
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
         poll(nullptr, 0, pause_without_descriptors_ms);
       return;
@@ -69,7 +69,7 @@ void ResolverPort::serve(const ResolverRecord& record) const noexcept {
 
 namespace {
 
-// What an event of epoll is about; below these: the index of an inquiry.
+// Data of events of epoll. Smaller values are the index of an inquiry.
 constexpr uint32_t about_listener = 1000;
 constexpr uint32_t about_wake = 1001;
 constexpr uint32_t about_client = 1002;

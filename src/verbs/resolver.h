@@ -58,8 +58,8 @@ class Resolver {
   // Set-up path; idempotent. The client is not called any more.
   void stop() noexcept;
 
-  // Connection path; any thread; never waits. `refused`: asks whether the process is there, and
-  // says that its node answered that it is not.
+  // Connection path; any thread; never waits. `refused`: requests whether the process exists, and
+  // receives whether its node answered that it does not.
   [[nodiscard]] ResolveStatus resolve(ProcessId peer, Route& route, std::string* reason,
                                       bool* refused = nullptr) noexcept;
   // Any thread: the client has work. A system call.

@@ -21,7 +21,7 @@ namespace lintel {
 namespace {
 
 constexpr uint64_t result_lasts_ns = 1'000'000'000;
-constexpr size_t most_results = 4096;  // that were not fetched
+constexpr size_t most_results = 4096;  // maximum number of results that were not fetched
 
 }  // namespace
 
@@ -65,7 +65,8 @@ namespace {
 
 constexpr uint64_t first_retry_ns = 2'000'000;
 constexpr uint64_t longest_retry_ns = 50'000'000;
-// How long refusals are ignored: a process may be about to listen. On this node the kernel answers.
+// Time for which refusals are ignored: a process may be about to listen. For this node the second
+// value applies: its kernel answers.
 constexpr uint64_t believe_refused_ns = 1'000'000'000;
 constexpr uint64_t believe_own_node_ns = 10'000'000;
 
@@ -144,7 +145,7 @@ void ResolverInquiries::try_again(Inquiry& inquiry, int error, uint64_t now) noe
   const bool short_of_something = error == EMFILE || error == ENFILE || error == ENOBUFS ||
                                   error == ENOMEM || error == EADDRNOTAVAIL;
   const bool own_node = inquiry.question.peer.nid == own_nid_;
-  // As while a link is down for a moment.
+  // These errors may be temporary, as while a link is down for a moment.
   const bool no_way_now = error == EHOSTUNREACH || error == ENETUNREACH || error == ENETDOWN ||
                           error == EHOSTDOWN || error == ETIMEDOUT;
   const uint64_t patience_ns = short_of_something || no_way_now ? timeout_ns_

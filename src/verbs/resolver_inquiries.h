@@ -1,4 +1,4 @@
-// Asks other processes for their records, several at once: each over a TCP connection that is tried
+// Requests records of other processes, several at once: each over a TCP connection that is tried
 // again for a while. Connection path, the resolver's thread.
 #pragma once
 
@@ -15,12 +15,11 @@
 
 namespace lintel {
 
-// What was asked of the resolver and is not asked of the network yet, and answers that were not
-// fetched yet. Connection path; any thread.
+// A question to the resolver.
 struct ResolverQuestion {
   ProcessId peer{};
-  // Not where the process is, but whether it is there: the answer says nothing about one that takes
-  // its place later.
+  // The question is whether the process is gone, not where it is. The answer is not about a process
+  // that takes its place later.
   bool whether_gone = false;
 };
 
@@ -32,10 +31,12 @@ struct ResolverResult {
   std::string reason;
 };
 
+// Questions that were not sent to the network yet, and answers that were not fetched yet.
+// Connection path; any thread.
 class ResolverResults {
  public:
-  // An answer is handed out once: a later question is asked again, as another process may be there
-  // by then. `asked`: the question is a new one. Throws when there is no memory.
+  // Returns an answer once: a later question is sent again, as another process may be there by
+  // then. `asked`: the question is a new one. Throws when there is no memory.
   [[nodiscard]] ResolverResult take(const ResolverQuestion& question, bool& asked);
   // False: no question waits.
   [[nodiscard]] bool next_question(ResolverQuestion& question) noexcept;
@@ -52,13 +53,14 @@ class ResolverResults {
   std::vector<ResolverQuestion> questions_ LINTEL_GUARDED_BY(mutex_);
 };
 
-// What the resolver's thread calls.
+// Functions that the resolver's thread calls.
 class ResolverClient {
  public:
   // May wait. False: `reason` receives a clause that says why nothing can be sent there.
   virtual bool make_route(const UdDestination& destination, Route& route, std::string& reason) = 0;
   virtual void work() noexcept = 0;  // after wake(); may wait
-  // Another descriptor to look after, or negative; and when it is readable. Never waits.
+  // Returns another descriptor to poll, or a negative number. handle_events() is called when it is
+  // readable, and never waits.
   [[nodiscard]] virtual int event_descriptor() const noexcept = 0;
   virtual void handle_events() noexcept = 0;
 
@@ -68,7 +70,7 @@ class ResolverClient {
 
 class ResolverInquiries {
  public:
-  static constexpr unsigned most = 64;  // at a time
+  static constexpr unsigned most = 64;  // maximum number of inquiries at a time
 
   explicit ResolverInquiries(ResolverResults& results) noexcept : results_(results) {}
 
@@ -80,7 +82,7 @@ class ResolverInquiries {
   // The socket of this inquiry is readable.
   void read_answer(uint32_t index) noexcept;
   void run_timers() noexcept;
-  // Until run_timers() has to be called; negative: it need not be.
+  // Returns the time until run_timers() has to be called; negative: no timer is set.
   [[nodiscard]] int wait_ms() const noexcept;
 
  private:
@@ -89,7 +91,7 @@ class ResolverInquiries {
     bool used = false;
     Descriptor socket;
     uint64_t started_ns = 0;
-    uint64_t next_ns = 0;  // of the next attempt, or when to give up
+    uint64_t next_ns = 0;  // time of the next attempt, or of giving up
     uint64_t retry_ns = 0;
     unsigned filled = 0;  // bytes of the record
     ResolverRecord record{};

@@ -25,12 +25,12 @@ struct ResolverRecord {
   uint16_t version;
   uint8_t flags;
   uint8_t reserved;
-  uint32_t nid;  // of the process that it describes
+  uint32_t nid;  // nid of the process that the record describes
   uint32_t pid;
   uint8_t gid[16];
   uint32_t queue_pair;
   uint32_t q_key;
-  uint32_t mtu;  // bytes of the largest datagram that it takes
+  uint32_t mtu;  // largest datagram that the process takes, in bytes
   uint16_t lid;  // InfiniBand
   uint16_t reserved_too;
   uint32_t unused[3];
@@ -41,7 +41,7 @@ static_assert(offsetof(ResolverRecord, nid) == 8 && offsetof(ResolverRecord, gid
 static_assert(offsetof(ResolverRecord, queue_pair) == 32 && offsetof(ResolverRecord, lid) == 44);
 static_assert(offsetof(ResolverRecord, check) == 60);
 
-// Where datagrams of a process go.
+// Destination of datagrams to a process.
 struct UdDestination {
   ibv_gid gid{};
   uint16_t lid = 0;
@@ -53,8 +53,8 @@ struct UdDestination {
 
 [[nodiscard]] ResolverRecord make_record(ProcessId id, const UdDestination& destination) noexcept;
 
-// nullptr: it is a record of `id`, and `destination` can be sent to by a process whose own port is
-// RoCE, or not. Otherwise a clause that says what is wrong.
+// Reads `destination` from a record. `is_roce`: the own port is RoCE. Returns nullptr if the record
+// is one of `id` and the own port can send there, otherwise a clause that says what is wrong.
 [[nodiscard]] const char* read_record(const ResolverRecord& record, ProcessId id, bool is_roce,
                                       UdDestination& destination) noexcept;
 

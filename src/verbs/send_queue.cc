@@ -25,7 +25,7 @@ bool SendQueue::post(ibv_send_wr& request, PostedRequest record, bool signalled,
     request.send_flags |= IBV_SEND_SIGNALED;
     unsignalled_ = 0;
   }
-  const bool waits = when == Posting::with_next || link_->holds != 0;
+  const bool waits = when == Posting::with_next || link_->corks != 0;
   if (!waits && held_count_ == 0) [[likely]] {
     ibv_send_wr* refused = nullptr;
     if (ibv_post_send(pair_, &request, &refused) != 0) [[unlikely]] {
@@ -47,8 +47,8 @@ bool SendQueue::post(ibv_send_wr& request, PostedRequest record, bool signalled,
   return true;
 }
 
-// In one call, as the call costs most. What the device refuses counts as posted: it is sent another
-// way when the queue pair has been stopped.
+// Posts in one call, as the call costs most. Refused requests count as posted: their messages are
+// sent as datagrams when the queue pair has been stopped.
 void SendQueue::flush() noexcept {
   const unsigned count = std::exchange(held_count_, 0u);
   if (count == 0) return;

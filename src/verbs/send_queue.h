@@ -1,6 +1,5 @@
-// The send queue of a queue pair: which work requests the device has, in the order of posting, and
-// those that are to be posted together with the next one. Message path; the lock of the link is
-// held.
+// The send queue of a queue pair: the work requests that the device has, in the order of posting,
+// and those that are posted together with the next one. Message path; the lock of the link is held.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +14,19 @@ namespace lintel {
 enum class RequestKind : uint8_t {
   message,
   remote_access,
-  bind,      // of a memory window
-  withdraw,  // a memory window is invalidated by its owner
+  bind,      // binds a memory window
+  withdraw,  // invalidates a memory window of this process
 };
 
 struct PostedRequest {
   RequestKind kind;
-  uint32_t index;  // of the slot, the remote access, or the exposure
+  uint32_t index;  // index of the slot, the remote access, or the exposure
 };
 
 class SendQueue {
  public:
   static constexpr uint32_t capacity = 128;  // a power of two
-  // Left for what must not wait for messages: ends of exposures, remote accesses.
+  // Room for requests that must not wait for messages: ends of exposures, remote accesses.
   static constexpr uint32_t reserved = 16;
   static constexpr uint32_t signal_interval = 16;
   enum class Posting : uint8_t { now, with_next };
@@ -38,12 +37,11 @@ class SendQueue {
 
   [[nodiscard]] uint32_t room() const noexcept { return capacity - (posted_ - retired_); }
   [[nodiscard]] bool is_empty() const noexcept { return posted_ == retired_; }
-  // The last requests ask for no completion.
+  // Whether the last requests have no completion.
   [[nodiscard]] bool is_unsignalled() const noexcept { return unsignalled_ != 0; }
   void signal_next() noexcept { unsignalled_ = signal_interval; }
-  // The compiler does not follow the pointer to the link, whose lock is held.
-  // False: the device refused, and the poller has been asked to stop the queue pair. There must be
-  // room.
+  // The compiler does not follow the pointer to the link, whose lock is held. False: the device
+  // refused, and the poller was requested to stop the queue pair. There must be room.
   [[nodiscard]] bool post(ibv_send_wr& request, PostedRequest record, bool signalled,
                           Posting when = Posting::now) noexcept LINTEL_UNCHECKED_LOCKS;
   // Posts the requests that wait for the next one.
@@ -51,12 +49,12 @@ class SendQueue {
   // The queue pair is given up: they are not posted.
   void discard_held() noexcept { held_count_ = 0; }
 
-  // Of the oldest request; positions count modulo 2^32, and are the lower half of a wr_id.
+  // Position of the oldest request. Positions count modulo 2^32, and are the lower half of a wr_id.
   [[nodiscard]] uint32_t oldest() const noexcept { return retired_; }
   [[nodiscard]] bool contains(uint32_t position) const noexcept {
     return position - retired_ < posted_ - retired_;
   }
-  // The oldest request has ended.
+  // Removes the oldest request, which has ended.
   [[nodiscard]] PostedRequest retire() noexcept { return records_[retired_++ % capacity]; }
 
  private:

@@ -63,7 +63,7 @@ void UdHosts::admit(uint32_t number) noexcept {
     strangers_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// By one thread only, so that none is made twice.
+// Called by one thread only, so that no handle is made twice.
 ibv_ah* UdHosts::make_handle(Host& host) noexcept {
   if (ibv_ah* const there = host.handle.load(std::memory_order_acquire); there != nullptr)
     return there;

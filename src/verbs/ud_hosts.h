@@ -34,7 +34,7 @@ struct HostKey {
 struct UdAddress {
   uint32_t queue_pair;
   uint32_t q_key;
-  uint32_t host;  // its number in UdHosts
+  uint32_t host;  // number of the port in UdHosts
   uint32_t unused[5];
 };
 static_assert(sizeof(UdAddress) == sizeof(LinkAddress));
@@ -56,25 +56,26 @@ class UdHosts {
 
   [[nodiscard]] HostKey key_of(const ibv_gid& gid, uint16_t lid) const noexcept;
 
-  // The thread that may wait. The number of a port with an address handle; `none`: `reason`
-  // receives a clause that says why there is none.
+  // Returns the number of a port with an address handle; `none`: `reason` receives a clause that
+  // says why there is none. Called by the thread that may wait.
   [[nodiscard]] uint32_t make(const HostKey& key, std::string& reason);
-  // The same thread: handles for those that want_handle() asked for.
+  // The same thread: makes the handles that want_handle() requested.
   void make_wanted() noexcept;
 
-  // The poller. The number of the sender of a datagram; `none`: too many strangers.
+  // The poller. Returns the number of the sender of a datagram; `none`: too many strangers.
   [[nodiscard]] uint32_t number_of(const HostKey& key) noexcept {
     Recent& recent = recent_[slot_of(key)];
     if (recent.number == none || !(recent.key == key)) [[unlikely]]
       recent = {key, find_or_add_stranger(key)};
     return recent.number;
   }
-  // nullptr: none has been made. The number was given out here.
+  // Returns nullptr if no handle has been made. The number is one that this class has returned.
   [[nodiscard]] ibv_ah* handle(uint32_t number) const noexcept {
     return hosts_.at(number).handle.load(std::memory_order_acquire);
   }
   [[nodiscard]] bool contains(uint32_t number) const noexcept { return hosts_.contains(number); }
-  // Connection path, any thread: make_wanted() is to be called. True: it was not asked for before.
+  // Connection path, any thread. True: the handle was not requested before; the caller has
+  // make_wanted() called.
   [[nodiscard]] bool want_handle(uint32_t number) noexcept;
   // Connection path: a peer of that node is connected, so the bound does not apply to it.
   void admit(uint32_t number) noexcept;
@@ -84,7 +85,7 @@ class UdHosts {
   static constexpr size_t recent_slots = 256;
 
   struct Host {
-    std::atomic<uint32_t> next_free{0};  // of the arena
+    std::atomic<uint32_t> next_free{0};  // used by the arena
     std::atomic<ibv_ah*> handle{nullptr};
     std::atomic<bool> wanted{false};
     std::atomic<bool> stranger{false};
@@ -109,7 +110,7 @@ class UdHosts {
 
   const VerbsDevice* device_ = nullptr;
   Arena<Host> hosts_;
-  std::array<Recent, recent_slots> recent_{};  // the poller's
+  std::array<Recent, recent_slots> recent_{};  // used by the poller only
   std::atomic<uint32_t> strangers_{0};
 
   Mutex mutex_;

@@ -56,7 +56,7 @@ void UdRepair::step() noexcept {
 
 namespace {
 
-// What the reliability layer counts for the smallest frame: a slot of the queue takes that much.
+// Charge of the smallest frame in the reliability layer: a slot of the queue counts this much.
 constexpr uint64_t smallest_charge_bytes = 640 + 64;
 constexpr uint32_t empty_receives_between_looks = 64;
 

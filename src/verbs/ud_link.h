@@ -18,7 +18,7 @@
 namespace lintel {
 
 // Starts a queue pair that has failed again in place: same number, same Q_Key, so that peers need
-// not know. Frames that were on the way are lost like others. Connection path, the poller.
+// no notice. Frames that were on the way are lost like others. Connection path, the poller.
 class UdRepair {
  public:
   UdRepair(UdQueuePair& queue_pair, UdSender& sender, UdReceiver& receiver) noexcept
@@ -39,7 +39,7 @@ class UdRepair {
 };
 
 struct UdSettings {
-  ProcessId id;  // of this process; its nid is an address of this node
+  ProcessId id;  // identifier of this process; its nid is an address of this node
   uint32_t receive_buffers = 512;
   uint64_t lookup_timeout_ns = 10'000'000'000;
 };
@@ -77,7 +77,7 @@ class UdLink final : public PacketLink, private ResolverClient, private AsyncEve
   UdLink(std::shared_ptr<VerbsDevice> device, ProcessId id);
   bool open_parts(const UdSettings& settings, std::string& reason);
 
-  // For the resolver's thread.
+  // Called by the resolver's thread.
   bool make_route(const UdDestination& destination, Route& route, std::string& reason) override;
   void work() noexcept override;
   [[nodiscard]] int event_descriptor() const noexcept override {
@@ -86,7 +86,7 @@ class UdLink final : public PacketLink, private ResolverClient, private AsyncEve
   void handle_events() noexcept override { device_->async_events.dispatch(); }
   void on_async_event(const ibv_async_event& event) noexcept override;
 
-  // In the order in which they are made; the last is destroyed first.
+  // Members in the order in which they are made; the last is destroyed first.
   const std::shared_ptr<VerbsDevice> device_;
   AtomicLinkCounters counters_;
   UdHosts hosts_;

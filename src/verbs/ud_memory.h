@@ -60,7 +60,7 @@ class UdMemory {
   size_t bytes_ = 0;
   size_t part_count_ = 0;
   std::unique_ptr<Part[]> parts_;
-  std::atomic<bool> refused_{false};  // by the device: no further attempts
+  std::atomic<bool> refused_{false};  // the device has refused: no further attempts
 };
 
 }  // namespace lintel

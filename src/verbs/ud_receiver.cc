@@ -10,7 +10,7 @@ namespace lintel {
 
 namespace {
 
-constexpr uint32_t global_route_bytes = 40;  // in front of every datagram that arrives
+constexpr uint32_t global_route_bytes = 40;  // room in front of every datagram that arrives
 constexpr uint32_t slot_alignment = 64;
 
 // RoCE version 2 over IPv4: the header of IP lies in the second half of the room for a global
@@ -141,7 +141,7 @@ void UdReceiver::post() noexcept {
   to_post_.erase(to_post_.begin(), to_post_.begin() + static_cast<std::ptrdiff_t>(done));
 }
 
-// One completion that came before the queue was armed makes no event.
+// Arms the queue. A completion that came before that makes no event.
 bool UdReceiver::arm() noexcept {
   if (has_early_) return false;
   post();

@@ -1,6 +1,6 @@
-// Receives bursts of frames, each checked before anything in it is believed. A datagram carries one
-// frame and, as its immediate data, the Q_Key of its sender, so that it can be answered before
-// anything else is known of the sender. Message path, the poller.
+// Receives bursts of frames, each checked before it is used. A datagram carries one frame and, as
+// its immediate data, the Q_Key of its sender, so that it can be answered before anything else is
+// known of the sender. Message path, the poller.
 #pragma once
 
 #include <array>
@@ -32,11 +32,11 @@ class UdReceiver {
   // Path into sleep. True: the next datagram makes the descriptor of the device readable.
   [[nodiscard]] bool arm() noexcept;
 
-  // While the queue pair is repaired no slot is posted.
+  // Posts no slot from now on: the queue pair is repaired.
   void stop() noexcept { stopped_ = true; }
-  // The device has given back all slots.
+  // Whether the device has given back all slots.
   [[nodiscard]] bool all_ended() const noexcept { return to_post_.size() == slots_; }
-  // The queue pair has been reset. Completions from before are ignored.
+  // Continues after the queue pair has been reset. Earlier completions are ignored.
   void resume() noexcept;
 
  private:
@@ -55,7 +55,7 @@ class UdReceiver {
   uint32_t slots_ = 0;
   uint32_t slot_bytes_ = 0;
   uint32_t mtu_ = 0;
-  uint32_t epoch_ = 0;             // of the queue pair, in the upper half of every wr_id
+  uint32_t epoch_ = 0;             // number of repairs, in the upper half of every wr_id
   std::vector<uint32_t> to_post_;  // slots that the device does not have
   unsigned handed_out_ = 0;        // the last of to_post_ hold frames of the last receive()
   bool stopped_ = false;

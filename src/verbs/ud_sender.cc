@@ -119,7 +119,7 @@ bool UdSender::prepare(const OutboundFrame& frame, ibv_send_wr& request, ibv_sge
   return true;
 }
 
-// Without a copy, if the memory is registered.
+// Sends from the place of a piece, without a copy, if its memory is registered.
 bool UdSender::refer(const Piece& piece, ibv_send_wr& request, ibv_sge* elements,
                      bool& ask) noexcept {
   if (!memory_.contains(piece.base, piece.length)) return false;

@@ -36,12 +36,12 @@ class UdSender {
 
   // See PacketLink::send().
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept;
-  // A datagram that failed shows nowhere else, and the queue may not become full for a long time.
+  // Takes completions to find failed datagrams: the queue may not become full for a long time.
   void look_for_failures() noexcept;
 
-  // While the queue pair is repaired nothing is sent.
+  // Sends nothing from now on: the queue pair is repaired.
   void stop() noexcept;
-  // The device has given back all work requests.
+  // Whether the device has given back all work requests.
   [[nodiscard]] bool all_ended() noexcept;
   // The queue pair has been reset: the others do not come back.
   void forget_sent() noexcept;

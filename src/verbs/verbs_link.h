@@ -18,12 +18,12 @@ namespace lintel {
 
 struct Channel;
 
-// How messages to a peer travel now.
+// Path of messages to a peer.
 enum class Path : uint8_t {
   datagrams,
   changing,  // the message that names the last datagram is not sent yet
   queue_pair,
-  stopping,  // what the queue pair did not deliver is to be sent again
+  stopping,  // messages that the queue pair did not deliver are to be sent again
 };
 
 struct VerbsLink final : Link {
@@ -32,17 +32,17 @@ struct VerbsLink final : Link {
   static constexpr uint8_t pending_change = 4;
   static constexpr uint8_t pending_resume = 8;
   static constexpr uint8_t pending_loss = 16;
-  static constexpr uint8_t pending_denial = 32;  // resume, for a queue pair that is not known here
+  static constexpr uint8_t pending_denial = 32;  // resume of a queue pair that does not exist here
 
-  SpinLock lock;              // before those of the layer below
-  Link* datagrams = nullptr;  // of the layer below; perhaps another one after a failure
+  SpinLock lock;              // taken before the locks of the layer below
+  Link* datagrams = nullptr;  // link of the layer below; may be another one after a failure
   Path path LINTEL_GUARDED_BY(lock) = Path::datagrams;
   Channel* channel = nullptr;  // changed by the poller alone, with the lock
-  // For the poller: a queue pair is wanted; why it is to be stopped.
+  // Requests to the poller: a queue pair is wanted; the reason for stopping it.
   bool wants_channel LINTEL_GUARDED_BY(lock) = false;
   const char* stop_because LINTEL_GUARDED_BY(lock) = nullptr;
   uint32_t messages_until_request LINTEL_GUARDED_BY(lock) = 0;
-  uint32_t holds LINTEL_GUARDED_BY(lock) = 0;  // hold() without let_go()
+  uint32_t corks LINTEL_GUARDED_BY(lock) = 0;  // cork() without uncork()
   // Slots, in order, through SendSlots::next().
   uint32_t resend_head LINTEL_GUARDED_BY(lock) = UINT32_MAX;
   uint32_t resend_tail LINTEL_GUARDED_BY(lock) = UINT32_MAX;
@@ -51,11 +51,11 @@ struct VerbsLink final : Link {
 
   // --- the poller
   uint8_t pending = 0;  // messages of kind connection that found no room yet
-  bool listed = false;  // among those with something to do
+  bool listed = false;  // the link is one of the unfinished links
   uint32_t declined_number = 0;
-  uint32_t denied_number = 0;  // that the peer takes for ours
+  uint32_t denied_number = 0;  // own number of the denied queue pair, according to the peer
   uint32_t denied_peer_number = 0;
-  uint32_t failures = 0;  // of queue pairs to this peer
+  uint32_t failures = 0;  // number of failed queue pairs to this peer
 };
 
 // The links to all peers, found by process. Connection path; any thread. Links last as long as this

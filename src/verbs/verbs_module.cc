@@ -30,7 +30,7 @@ OpenStatus open(const VerbsSettings& settings, std::unique_ptr<Transport>& trans
   const OpenStatus status = UdLink::open(device, ud, link, reason);
   if (status != OpenStatus::opened) return status;
   ReliableSettings reliable = settings.reliable;
-  reliable.polls_always = true;  // it costs no system call
+  reliable.polls_always = true;  // a poll needs no system call
   // A peer that sends no datagrams may use its queue pair, and its link keeps the one below it.
   reliable.reuses_places = false;
   auto datagrams = reliable_over_link(std::move(link), reliable, settings.faults, reason);

@@ -1,4 +1,4 @@
-// What the module verbs offers: it keeps libibverbs out of libportals itself. Set-up path.
+// Interface of the module verbs: only the module needs libibverbs, not libportals. Set-up path.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,25 @@
 
 namespace lintel {
 
-// Which port is wanted, and how its packets are to be marked.
+// The wanted port, and the marks of its packets.
 struct VerbsPortWish {
   std::string device{};       // "name" or "name:port"; empty: any
   uint32_t nid = 0;           // preferred: the port that has this IPv4 address; 0: none
   int gid_index = -1;         // negative: chosen by type
   uint16_t pkey = 0xffff;     // partition, its value
   uint8_t service_level = 0;  // 0 to 15
-  uint8_t traffic_class = 0;  // of the GRH, or the IP header
+  uint8_t traffic_class = 0;  // value for the GRH, or the IP header
 };
 
 // A port that can be used.
 struct VerbsPort {
-  uint32_t nid = 0;  // its IPv4 address; 0: it has none
+  uint32_t nid = 0;  // IPv4 address of the port; 0: it has none
   std::string name;  // "rxe0:1"
-  std::string text;  // more of it, for people
+  std::string text;  // description in words
 };
 
 struct VerbsSettings {
-  ProcessId id;  // of this process: `nid` is an address of this node
+  ProcessId id;  // identifier of this process: `nid` is an address of this node
   VerbsPortWish port;
   ReliableSettings reliable;
   Faults faults;           // PTL_FAULTS

@@ -11,11 +11,10 @@ namespace lintel {
 
 namespace {
 
-// Of a small message, which is sent inline if the device can: header and payload in two cache
-// lines.
+// Length of a small message, which is sent inline if the device can: header and payload in two
+// cache lines.
 constexpr uint32_t small_bytes = sizeof(MessageHeader) + 80;
-// What a connected peer costs in memory of our own: state, and slots that wait for its next
-// messages.
+// Memory of this process for a connected peer: state, and slots that wait for its next messages.
 constexpr size_t bytes_of_peer = sizeof(VerbsLink) + sizeof(Connection) + sizeof(Channel) +
                                  sizeof(QueuePair) + Channel::spare_slots_kept * small_bytes;
 static_assert(bytes_of_peer <= 8192);
@@ -102,7 +101,7 @@ SendStatus VerbsTransport::send(Link& base, const MessageHeader& header, const P
                                 unsigned count) noexcept {
   auto& link = static_cast<VerbsLink&>(base);
   const LockGuard guard(link.lock);
-  // Of PTL_MD_UNRELIABLE: a datagram, which may be lost.
+  // A put with PTL_MD_UNRELIABLE is sent as a datagram, which may be lost.
   const bool unreliable = (header.flags & flag_unreliable) != 0 && header.kind == MessageKind::put;
   if (link.path == Path::queue_pair && !unreliable) [[likely]]
     return sender_.send(link, header, pieces, count);
@@ -121,7 +120,7 @@ uint64_t VerbsTransport::incarnation(Link& base) const noexcept {
   return datagrams_->incarnation(*link.datagrams);
 }
 
-// What the path of datagrams takes may change.
+// Follows the length limit of datagrams, which may change with the path.
 void VerbsTransport::follow_path(VerbsLink& link) const noexcept {
   const uint32_t bytes = link.datagrams->max_data_bytes.load(std::memory_order_relaxed);
   link.max_data_bytes.store(std::min(bytes, settings_.eager_bytes), std::memory_order_relaxed);
@@ -185,8 +184,8 @@ void VerbsTransport::on_peer_failed(Link& datagrams) noexcept {
 unsigned VerbsTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   sink_ = &sink;
   unsigned handled = queue_.get() != nullptr ? completions_.poll(sink, budget) : 0;
-  // While messages travel over queue pairs datagrams are rare, and a poll for them costs as much
-  // again.
+  // While messages travel over queue pairs, datagrams are rare, and a poll for them doubles the
+  // cost of a poll.
   constexpr uint32_t empty_polls_before_rare = 64;
   constexpr uint32_t polls_between_rare = 8;
   if (empty_datagram_polls_ < empty_polls_before_rare || channels_.count() == 0 ||
@@ -232,8 +231,8 @@ int64_t VerbsTransport::sleep_limit_ns() noexcept {
   return limit_ns;
 }
 
-// A queue pair whose last messages ask for no completion is sent one that does: its completion says
-// that all have arrived.
+// If the last messages over a queue pair have no completion, one more with a completion is sent: it
+// shows that all have arrived.
 bool VerbsTransport::all_delivered() noexcept {
   bool delivered = datagrams_->all_delivered();
   channels_.for_each([&](VerbsLink& link, Channel& channel) {

@@ -38,8 +38,8 @@ class VerbsTransport final : public Transport, private MessageSink {
   [[nodiscard]] uint64_t incarnation(Link& link) const noexcept override;
   [[nodiscard]] SendStatus send(Link& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override;
-  void hold(Link& link) noexcept override { lintel::hold(static_cast<VerbsLink&>(link)); }
-  void let_go(Link& link) noexcept override { lintel::let_go(static_cast<VerbsLink&>(link)); }
+  void cork(Link& link) noexcept override { lintel::cork(static_cast<VerbsLink&>(link)); }
+  void uncork(Link& link) noexcept override { lintel::uncork(static_cast<VerbsLink&>(link)); }
   [[nodiscard]] Exposure expose(Link& link, const Piece* pieces, unsigned count, bool write,
                                 uint32_t, RemoteMemory* out) noexcept override {
     return exposures_.expose(static_cast<VerbsLink&>(link), pieces, count, write, out);
@@ -113,8 +113,8 @@ class VerbsTransport final : public Transport, private MessageSink {
   ChannelChange change_;
 
   // --- the poller
-  MessageSink* sink_ = nullptr;        // while polling
-  uint32_t empty_datagram_polls_ = 0;  // in succession
+  MessageSink* sink_ = nullptr;        // valid during a poll
+  uint32_t empty_datagram_polls_ = 0;  // number of empty polls in succession
   uint32_t polls_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// From the list of ports to a link. Set-up path.
+// Chooses a port of the list and opens a link. Set-up path.
 #include "wiring/dpdk_choice.h"
 
 #include <vector>

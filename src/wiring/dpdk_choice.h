@@ -1,4 +1,5 @@
-// Which Ethernet port this process uses through DPDK, and the module that does it. Set-up path.
+// Choice of the Ethernet port that this process uses through DPDK, and of the module for it. Set-up
+// path.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +22,12 @@ struct DpdkChoice {
 // The list of PTL_DPDK_PORTS, dealt out by local rank.
 [[nodiscard]] DpdkChoice choose_dpdk_port(const std::string& ports, uint32_t local_rank,
                                           const std::string& rank_origin);
-// From the configuration.
+// Returns the choice by the configuration.
 [[nodiscard]] DpdkChoice configured_dpdk();
 
-// Empty: it can be used, as far as one can tell without opening it.
+// Returns why the port cannot be used; empty: it can, as far as that is known without opening it.
 [[nodiscard]] std::string why_not_dpdk(const DpdkChoice& choice);
-// What it would be used with, for ptl_info.
+// Describes for ptl_info how the port would be used.
 [[nodiscard]] std::string describe_dpdk(const DpdkChoice& choice);
 
 [[nodiscard]] OpenStatus open_dpdk_link(const DpdkChoice& choice, ProcessId id,

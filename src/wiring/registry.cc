@@ -39,7 +39,8 @@ ReliableSettings configured_reliability(uint32_t uid, const std::string& job_key
     reliable.security = NetworkSecurity::encrypted;
   else if (security == "authenticated" || (security == "auto" && !job_key.empty()))
     reliable.security = NetworkSecurity::authenticated;
-  // Without a progress thread they would not be sent when the application stops calling.
+  // Without a progress thread held acknowledgements would not be sent when the application makes no
+  // more calls.
   reliable.holds_acknowledgements = config_string(ConfigKey::progress) != "caller";
   return reliable;
 }
@@ -54,8 +55,8 @@ Faults configured_faults() {
   return {};
 }
 
-// Without a job key a network is open to processes of this user on this node only, unless the
-// configuration opens it. False: there are no random numbers.
+// Determines which peers are admitted. Without a job key a network is open to processes of this
+// user on this node only, unless the configuration opens it. False: there are no random numbers.
 bool settle_admission(ReliableSettings& reliable, const TransportSettings& settings,
                       std::string& reason) {
   if (!settings.job_key.empty() || settings.opens_networks) return true;
@@ -70,7 +71,7 @@ bool settle_admission(ReliableSettings& reliable, const TransportSettings& setti
   return true;
 }
 
-// With the reliability layer around it, as the configuration says.
+// Adds a link with the reliability layer around it, as configured.
 OpenStatus add_over_link(std::unique_ptr<PacketLink> link, const TransportSettings& settings,
                          bool polls_always, OpenedTransports& opened) {
   ReliableSettings reliable = settings.reliable;
@@ -83,7 +84,7 @@ OpenStatus add_over_link(std::unique_ptr<PacketLink> link, const TransportSettin
   return OpenStatus::opened;
 }
 
-// What a transport is opened with: the pid is settled by then.
+// The functions that open a transport. The pid is fixed by then.
 OpenStatus open_shm(const TransportSettings& settings, OpenedTransports& opened, bool) {
   const ShmSettings shm{.nid = settings.nid,
                         .pid = opened.id.pid,
@@ -98,7 +99,7 @@ OpenStatus open_shm(const TransportSettings& settings, OpenedTransports& opened,
   return status;
 }
 
-// Where the nid is the address of an RDMA port, that is where UDP goes as well.
+// Returns the address for UDP. If the nid is the address of an RDMA port, UDP uses it as well.
 UdpHost udp_host(const TransportSettings& settings) {
   if (settings.udp_interface.empty() && !settings.verbs_address.empty()) {
     UdpHost host = find_udp_host(settings.verbs_address);
@@ -118,7 +119,7 @@ OpenStatus open_udp(const TransportSettings& settings, OpenedTransports& opened,
   std::unique_ptr<UdpLink> link;
   const OpenStatus status = UdpLink::open(udp, link, opened.reason);
   if (status != OpenStatus::opened) return status;
-  // What is sent to an address of this node does not leave it.
+  // Datagrams to an address of this node do not leave it.
   TransportSettings within = settings;
   within.reliable.node = 0;
   return add_over_link(std::move(link), within, polls_always, opened);
@@ -176,7 +177,7 @@ std::string why_not_verbs(const TransportSettings& settings) {
 std::string always_usable(const TransportSettings&) { return ""; }
 
 struct Entry {
-  const char* name;  // as in PTL_TRANSPORT
+  const char* name;  // name in PTL_TRANSPORT
   const char* reach;
   // `polls_always`: the interface polls nothing that costs less.
   OpenStatus (*open)(const TransportSettings&, OpenedTransports&, bool polls_always);
@@ -198,7 +199,7 @@ constexpr const Entry* all_entries[] = {&local_entry, &shm_entry, &verbs_entry, 
 
 struct Interface {
   uint32_t number;
-  std::vector<const Entry*> transports;  // in the order of opening
+  std::vector<const Entry*> transports;  // ordered by opening
 };
 
 const std::vector<Interface>& interfaces() {
@@ -224,7 +225,7 @@ std::string why_nobody_is_admitted(const TransportSettings& settings) {
          " shows which processes are of this user, and " + directory + " cannot be written";
 }
 
-// What is true of all networks, as a part of a sentence.
+// Returns the protection of frames of all networks, as a part of a sentence.
 std::string protection_of(const TransportSettings& settings) {
   if (settings.reliable.security == NetworkSecurity::encrypted) return "; frames are encrypted";
   if (settings.reliable.security == NetworkSecurity::authenticated)
@@ -247,8 +248,8 @@ size_t usual_rank_of(std::string_view name) {
   return rank;
 }
 
-// Where PTL_TRANSPORT lists it, which is the order in which connect() is tried. A process reaches
-// itself in any case, and first of all.
+// Returns the place of a transport in PTL_TRANSPORT, which is the order in which connect() is
+// tried. The transport to the process itself is always used, and is the first.
 constexpr size_t unlisted = SIZE_MAX;
 size_t rank_of(const TransportSettings& settings, std::string_view name) {
   if (name == local_entry.name) return 0;
@@ -259,7 +260,7 @@ size_t rank_of(const TransportSettings& settings, std::string_view name) {
              : 1 + static_cast<size_t>(found - settings.allowed.begin());
 }
 
-// As listed; one that is not listed has its usual place.
+// Compares places in the list. A transport that is not listed has its usual place.
 bool comes_before(const TransportSettings& settings, std::string_view first,
                   std::string_view second) {
   const size_t rank = rank_of(settings, second);
@@ -287,7 +288,7 @@ std::string why_not(const TransportSettings& settings, const Entry& entry) {
   return rank_of(settings, entry.name) == unlisted ? not_listed : entry.why_not(settings);
 }
 
-// Whether a transport with this fault should have none: it was asked for by name, or nodes usually
+// Whether a transport with this fault should have none: it was requested by name, or nodes usually
 // have it.
 bool should_be_usable(const TransportSettings& settings, const Interface& interface,
                       const std::string& why) {
@@ -300,8 +301,8 @@ bool should_be_usable(const TransportSettings& settings, const Interface& interf
 // ports from 32768 on are given out by the kernel.
 constexpr uint32_t first_any_pid = 16384;
 constexpr uint32_t any_pids = 14000;
-// Of these the ones that are tried first. Processes remember the addresses of their peers, so those
-// that serve many short-lived ones need few.
+// Number of these pids that are tried first. Processes keep a record of each address of a peer, so
+// few addresses save memory in processes with many short-lived peers.
 constexpr uint32_t usual_pids = 1024;
 
 // All transports of the interface, with the pid in `opened`.
@@ -340,8 +341,8 @@ OpenStatus open_all(const TransportSettings& settings, const Interface& interfac
   return opened.transports.empty() ? OpenStatus::failed : OpenStatus::opened;
 }
 
-// The nid that PTL_NID asks for; reason is empty if it is not set. UDP uses its network interface
-// if it has one.
+// Returns the nid that PTL_NID requests; reason is empty if it is not set. UDP uses its network
+// interface if it has one.
 NodeIdentity requested_nid(TransportSettings& settings) {
   const std::string& wanted = config_string(ConfigKey::nid);
   if (wanted.empty()) return {};
@@ -359,10 +360,10 @@ NodeIdentity requested_nid(TransportSettings& settings) {
   return {};
 }
 
-// Also finds out which RDMA port would be used, as its address is the nid unless another was asked
-// for.
+// Determines the nid, and the RDMA port that would be used: its address is the nid unless another
+// was requested.
 NodeIdentity settle_nid(TransportSettings& settings) {
-  const NodeIdentity requested = requested_nid(settings);
+  NodeIdentity requested = requested_nid(settings);
   if (rank_of(settings, verbs_entry.name) != unlisted)
     settings.verbs = configured_verbs(requested.nid);
   if (!requested.reason.empty()) return requested;
@@ -422,7 +423,7 @@ OpenedTransports open_transports(const TransportSettings& wanted) {
     opened.status = open_all(settings, *interface, opened);
     return opened;
   }
-  // One that is free for all of them.
+  // PTL_PID_ANY: searches a pid that is free for all transports.
   const auto start = static_cast<uint32_t>(getpid());
   for (uint32_t i = 0; i < any_pids; ++i) {
     opened.id.pid = first_any_pid + (i == 0 ? start % usual_pids : (start + i) % any_pids);

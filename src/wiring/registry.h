@@ -1,4 +1,4 @@
-// Which transports there are, which of them an interface uses, and why not the others. Set-up path.
+// The available transports, those that an interface uses, and why not the others. Set-up path.
 //
 // To add a transport: a class derived from Transport in a folder of its own, for which
 // tests/unit/example_transport.h is the smallest example; a line in the table in registry.cc, with
@@ -17,20 +17,20 @@
 #include "wiring/dpdk_choice.h"
 #include "wiring/verbs_choice.h"
 
-// For modules and programs of this version, see cmake/portals.map.in.
+// Exported for modules and programs of this version, see cmake/portals.map.in.
 #pragma GCC visibility push(default)
 namespace lintel {
 
 struct TransportSettings {
   uint32_t interface_number = 0;  // PTL_IFACE_DEFAULT, or one of interface_numbers()
   uint32_t nid = 0;
-  NodeIdentity node;    // where the nid is from, if neither PTL_NID nor an RDMA port says it
+  NodeIdentity node;    // source of the nid, if neither PTL_NID nor an RDMA port determines it
   uint32_t pid = 0;     // PTL_PID_ANY: one that is free on this node
   uint32_t uid = 0;     // usage id of this process
   std::string job_key;  // PTL_JOB_KEY
   bool opens_networks = false;           // PTL_UDP_OPEN
   std::vector<std::string> allowed;      // PTL_TRANSPORT
-  bool chooses_transports = false;       // it is set
+  bool chooses_transports = false;       // PTL_TRANSPORT is set
   uint64_t shm_memory_bytes = 0;         // PTL_SHM_MEMORY_KIB
   bool shm_cma = true;                   // PTL_SHM_CMA
   uint32_t shm_cma_threshold_bytes = 0;  // PTL_SHM_CMA_THRESHOLD
@@ -46,23 +46,26 @@ struct TransportSettings {
 // RDMA port that would be used, and why it is that.
 [[nodiscard]] NodeIdentity configured_node_identity();
 
-// From the configuration (config_load() has run) and the node; interface and pid as given.
+// Returns settings by the configuration (config_load() has run) and the node; interface and pid as
+// given.
 [[nodiscard]] TransportSettings transport_settings(uint32_t interface_number, uint32_t pid);
 
 [[nodiscard]] OpenedTransports open_transports(const TransportSettings& settings);
-// With the settings of the configuration. An OpenTransports function.
+// Opens the transports with the settings of the configuration. An OpenTransports function.
 [[nodiscard]] OpenedTransports open_configured_transports(uint32_t interface_number, uint32_t pid);
 
-// For ptl_info. Interfaces in the order of their numbers; PTL_IFACE_DEFAULT is the first.
+// Returns the interfaces in the order of their numbers; PTL_IFACE_DEFAULT is the first. For
+// ptl_info.
 [[nodiscard]] std::vector<uint32_t> interface_numbers();
 
 struct TransportChoice {
   std::string name;
   bool usable;         // would be opened
-  std::string reason;  // what it is good for, or why it would not be opened
-  bool is_unexpected;  // it should be usable, or was asked for by name, and is not
+  std::string reason;  // description of its use, or why it would not be opened
+  bool is_unexpected;  // not usable, although it should be or was requested by name
 };
-// What opening the interface would use, found out without taking a pid. Empty: no such interface.
+// Returns the transports that the interface would use, determined without taking a pid. Empty: no
+// such interface.
 [[nodiscard]] std::vector<TransportChoice> explain_transports(const TransportSettings& settings);
 
 }  // namespace lintel

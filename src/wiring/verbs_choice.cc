@@ -1,4 +1,4 @@
-// From the configuration to a transport over an RDMA device. Set-up path.
+// Opens a transport over an RDMA device by the configuration. Set-up path.
 #include "wiring/verbs_choice.h"
 
 #include "registration/watched_cache.h"

@@ -14,14 +14,14 @@ namespace lintel {
 inline constexpr const char* no_verbs_devices = "there is no RDMA device on this node";
 
 struct VerbsChoice {
-  bool usable = false;                    // as far as one can tell without opening it
-  VerbsPort port;                         // which one, if usable
+  bool usable = false;                    // as far as is known without opening the port
+  VerbsPort port;                         // the port, if usable
   std::string reason = no_verbs_devices;  // why not usable
   VerbsSettings settings;  // all but those of the process, of the reliability layer, and faults
 };
 
-// From the configuration and the node. `nid`: an address that was asked for, or 0: the port that
-// has it is preferred. Loads the module only where there are devices.
+// Returns the choice by the configuration and the node. `nid`: a requested address, or 0; the port
+// that has it is preferred. Loads the module only where there are devices.
 [[nodiscard]] VerbsChoice configured_verbs(uint32_t nid);
 
 [[nodiscard]] OpenStatus open_verbs_transport(const VerbsChoice& choice, ProcessId id,

@@ -45,7 +45,7 @@ lintel_add_coll_test(sums.udp seq 6 sums "sums fe9654ceecff44ff" ${udp})
 # The costs of calls with more places than a test can start.
 add_executable(gasnet_coll_scale "${CMAKE_CURRENT_LIST_DIR}/coll_scale.cc" "${PROJECT_SOURCE_DIR}/gasnet/coll/schedule.cc")
 target_include_directories(gasnet_coll_scale PRIVATE "${PROJECT_SOURCE_DIR}/gasnet")
-target_link_libraries(gasnet_coll_scale PRIVATE lintel_options)
+target_link_libraries(gasnet_coll_scale PRIVATE gasnet-portals4-seq-static lintel_options)
 add_test(NAME gasnet.Coll.scale COMMAND gasnet_coll_scale)
 set_tests_properties(gasnet.Coll.scale PROPERTIES LABELS gasnet TIMEOUT 120)
 add_executable(gasnet_long_yields_test "${CMAKE_CURRENT_LIST_DIR}/long_yields_test.cc")

@@ -339,6 +339,13 @@ int main(int argc, char** argv) {
     gex_RMA_PutBlockingVal(team, rank, memory_of(rank), 1, 8, 0);
     GASNETT_TRACE_SETSOURCELINE("near.c", 22);
     gex_RMA_PutBlockingVal(team, next, (char*)there + 8, 1, 8, 0);
+    /* A mask that the program has got stays as it is. */
+    const char* const mask = GASNETT_TRACE_GETMASK();
+    char copy[32];
+    snprintf(copy, sizeof copy, "%s", mask);
+    GASNETT_TRACE_SETMASK("PB");
+    CHECK(!strcmp(mask, copy) && strcmp(GASNETT_TRACE_GETMASK(), copy));
+    GASNETT_TRACE_SETMASK(copy);
     gex_Coll_BarrierBlocking(team, 0);
     gasnet_exit(0);
   }

@@ -47,11 +47,12 @@ int main() {
   std::vector<gex_Rank_t> members(kRanks);
   std::iota(members.rbegin(), members.rend(), 0);
   const long with_list = resident_kib();
-  const gex_TM_t team = new_team(&all, std::move(members), 1, 0);
+  const uint32_t number = next_team_number();
+  bool good = check(claim_team_number(number), "no other team has the number");
+  const gex_TM_t team = new_team(&all, std::move(members), number, 0);
   // The team owns the list of members now.
   const long team_kib = resident_kib() - with_list + long{kRanks} * 4 / 1024;
 
-  bool good = true;
   for (gex_Rank_t rank = 0; rank < kRanks; ++rank) {
     const gex_Rank_t jobrank = kRanks - 1 - rank;
     const auto offset = team->mapped_offset_of(rank);

@@ -19,6 +19,8 @@ SKIP = 77  # the exit code that ctest takes for a skipped test
 CASES = {}
 # Names of those that run ptl_perf or ptl_info.
 CASES_WITH_TOOLS = set()
+# Directories that exist until this process ends.
+OWN_DIRECTORIES = []
 EXAMPLES = ("hello", "ring", "stencil", "reduction", "work_queue")
 
 
@@ -166,6 +168,9 @@ def isolated():
         subprocess.run("mount --make-rprivate / && mount -t tmpfs tmpfs /dev/shm && ip link set lo up && "
                        "ip link add lnet0 type veth peer name lnet1 && ip addr add 10.99.8.1/24 dev lnet0 && "
                        "ip link set lnet0 up && ip link set lnet1 up", shell=True, check=True)
+        # Open MPI names its directories after host and process: other tests have the same names.
+        OWN_DIRECTORIES.append(IsolatedDirectory())
+        os.environ["TMPDIR"] = OWN_DIRECTORIES[-1].name
         return
     probe = subprocess.run(["unshare", "--net", "--mount", "--pid", "--ipc", "--uts", "--fork", "true"],
                            stderr=subprocess.PIPE, text=True)

@@ -483,9 +483,10 @@ std::string CoreProcess::describe_rest() {
 
 void CoreProcess::check_rest() {
   const std::string text = "process " + std::to_string(number_) + " keeps ";
-  physical().operations().for_each(
+  physical().initiator().operations().for_each(
       [&](lintel::Operation&) { record_.add_problem(text + "an operation"); });
-  physical().transfers().for_each([&](Transfer&) { record_.add_problem(text + "a transfer"); });
+  physical().target().transfers().table().for_each(
+      [&](Transfer&) { record_.add_problem(text + "a transfer"); });
   require(PtlMDRelease(source_), "PtlMDRelease");
   require(PtlMDRelease(sink_), "PtlMDRelease");
   for (auto& [to, peer] : peers_) {

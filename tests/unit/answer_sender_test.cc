@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "connected_peer.h"
-#include "core/operations/peer_share.h"
+#include "core/operations/peer.h"
 
 namespace lintel::test {
 namespace {
@@ -35,7 +35,7 @@ class AnswerSenderTest : public ::testing::Test {
   ConnectedPeer to_;
   PollFlag work_due_;
   SendQueues queues_{work_due_};
-  SharedCounter refused_;
+  RefusedRequests refused_;
   AnswerSender sender_{queues_, refused_};
 };
 
@@ -119,7 +119,7 @@ TEST_F(AnswerSenderTest, AMillionAnswersWait) {
   constexpr uint32_t million = 1u << 20;
   to_.transport.status = SendStatus::queue_full;
   for (uint32_t i = 0; i < million; ++i) sender_.send(to_.peer, reply(), nullptr, 0);
-  EXPECT_EQ(refused_.get(), 0u);
+  EXPECT_EQ(refused_.messages.get(), 0u);
   EXPECT_EQ(to_.peer.queue_length, million);
 }
 
@@ -133,7 +133,7 @@ TEST_F(AnswerSenderTest, AReplyWhosePayloadFindsNoRoomSaysThatItFailed) {
   to_.transport.status = SendStatus::queue_full;
   for (header.cookie = 0; header.cookie <= long_replies; ++header.cookie)
     sender_.send(to_.peer, header, &piece, 1);
-  EXPECT_EQ(refused_.get(), 1u);
+  EXPECT_EQ(refused_.messages.get(), 1u);
   to_.transport.status = SendStatus::sent;
   for (uint32_t cookie = 0; cookie <= long_replies; ++cookie) {
     ASSERT_NE(to_.peer.queue_head, nullptr);
@@ -153,7 +153,7 @@ TEST_F(AnswerSenderTest, AReplyWhosePayloadFindsNoRoomSaysThatItFailed) {
   to_.transport.status = SendStatus::queue_full;
   sender_.send(to_.peer, header, &piece, 1);
   EXPECT_EQ(static_cast<Answer&>(*to_.peer.queue_head).header.fail(), PTL_NI_OK);
-  EXPECT_EQ(refused_.get(), 1u);
+  EXPECT_EQ(refused_.messages.get(), 1u);
 }
 
 TEST_F(AnswerSenderTest, APeerThatTakesNoAnswersLeavesRoomForTheOthers) {
@@ -178,7 +178,7 @@ TEST_F(AnswerSenderTest, OnePeerGetsNoMoreThanItsShareOfALargePool) {
   for (unsigned i = 0; i < most_long_answers_of_peer + 10; ++i)
     large.send(to_.peer, reply(), &piece, 1);
   EXPECT_EQ(to_.peer.long_answers, most_long_answers_of_peer);
-  EXPECT_EQ(refused_.get(), 10u);
+  EXPECT_EQ(refused_.messages.get(), 10u);
 }
 
 TEST_F(AnswerSenderTest, WhatAPeerThatIsGoneHeldIsGivenBack) {

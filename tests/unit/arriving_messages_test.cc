@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "bare_target_support.h"
-#include "core/operations/peer_share.h"
+#include "core/operations/peer.h"
 #include "support/text.h"
 
 namespace lintel {
@@ -307,7 +307,7 @@ TEST_F(ArrivingMessagesTest, AMessageThatFindsNoTransferIsAnsweredAndLeavesTheEn
   append(PTL_PRIORITY_LIST, PTL_ME_MANAGE_LOCAL, 1);
   const Peer& sender = peer();
   physical().poller().exclusively([&] {
-    while (physical().transfers().allocate(sender) != nullptr) {
+    while (physical().target().transfers().table().allocate(sender) != nullptr) {
     }
   });
   MessageHeader header = put_header();

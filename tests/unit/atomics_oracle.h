@@ -11,6 +11,9 @@
 #include <type_traits>
 #include <vector>
 
+#include <gtest/gtest.h>
+
+#include "core/operations/atomics.h"
 #include "portals4.h"
 
 namespace lintel::test {
@@ -181,6 +184,16 @@ void for_each_datatype(F&& f) {
   f.template operator()<std::complex<double>>(PTL_DOUBLE_COMPLEX);
   f.template operator()<long double>(PTL_LONG_DOUBLE);
   f.template operator()<std::complex<long double>>(PTL_LONG_DOUBLE_COMPLEX);
+}
+
+// apply_atomic() to memory that may be touched without protection.
+inline void apply_at(ptl_op_t operation, ptl_datatype_t datatype, void* target, const void* data,
+                     const void* operand, void* fetched) {
+  MemoryRegion region;
+  ASSERT_TRUE(region.open(target, datatype_size(datatype), false, true));
+  ASSERT_TRUE(apply_atomic(operation, datatype, region, 0, static_cast<const std::byte*>(data),
+                           static_cast<const std::byte*>(operand), static_cast<std::byte*>(fetched),
+                           1));
 }
 
 template <typename T>

@@ -19,6 +19,7 @@
 namespace lintel {
 namespace {
 
+using test::apply_at;
 using test::expected_value;
 using test::for_each_datatype;
 using test::interesting_value;
@@ -86,7 +87,7 @@ TEST(AtomicsTest, SizesAndSingleItemOperations) {
   }
 }
 
-enum class Place { pointer, accessible, guarded, vector };
+enum class Place { accessible, guarded, vector };
 
 // One call with random values, `shift` bytes after an alignment of 64, compared with the oracle.
 template <typename T>
@@ -116,23 +117,19 @@ void check_call(std::mt19937_64& random, ptl_op_t operation, ptl_datatype_t data
 
   MemoryRegion region;
   std::vector<ptl_iovec_t> elements;
-  if (place == Place::pointer) {
-    apply_atomic(operation, datatype, target, data_start, operand + 1, fetched_start, items);
-  } else {
-    const uint64_t offset = shift;
-    if (place == Place::vector) {
-      for (size_t done = 0; done < shift + bytes;) {
-        const size_t part = std::min<size_t>(random() % (2 * sizeof(T) + 2), shift + bytes - done);
-        elements.push_back({aligned + done, part});
-        done += part;
-      }
-      ASSERT_TRUE(region.open(elements.data(), elements.size(), true, random() % 2 == 0));
-    } else {
-      ASSERT_TRUE(region.open(aligned, shift + bytes, false, place == Place::accessible));
+  const uint64_t offset = shift;
+  if (place == Place::vector) {
+    for (size_t done = 0; done < shift + bytes;) {
+      const size_t part = std::min<size_t>(random() % (2 * sizeof(T) + 2), shift + bytes - done);
+      elements.push_back({aligned + done, part});
+      done += part;
     }
-    ASSERT_TRUE(apply_atomic(operation, datatype, region, offset, data_start, operand + 1,
-                             fetched_start, items));
+    ASSERT_TRUE(region.open(elements.data(), elements.size(), true, random() % 2 == 0));
+  } else {
+    ASSERT_TRUE(region.open(aligned, shift + bytes, false, place == Place::accessible));
   }
+  ASSERT_TRUE(apply_atomic(operation, datatype, region, offset, data_start, operand + 1,
+                           fetched_start, items));
 
   for (size_t i = 0; i < items; ++i) {
     const T old_value = load_value<T>(old_target + i * sizeof(T));
@@ -161,8 +158,7 @@ void check_everywhere(const Row& row) {
     for (size_t shift = 0; shift < std::max<size_t>(sizeof(T), 3); ++shift) {
       for (const size_t items : {1u, 2u, 7u}) {
         if (items != 1 && is_single_item(row.operation)) continue;
-        for (const Place place :
-             {Place::pointer, Place::accessible, Place::guarded, Place::vector}) {
+        for (const Place place : {Place::accessible, Place::guarded, Place::vector}) {
           for (int round = 0; round < 8; ++round)
             check_call<T>(random, row.operation, datatype, items, shift, place, round % 2 == 0);
         }
@@ -192,13 +188,11 @@ TEST(AtomicsTest, NotANumberNeverWinsMinimumOrMaximum) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const ptl_op_t operation : {PTL_MIN, PTL_MAX}) {
     double target = 1;
-    apply_atomic(operation, PTL_DOUBLE, reinterpret_cast<std::byte*>(&target),
-                 reinterpret_cast<const std::byte*>(&nan), nullptr, nullptr, 1);
+    apply_at(operation, PTL_DOUBLE, &target, &nan, nullptr, nullptr);
     EXPECT_EQ(target, 1);
     target = nan;
     const double data = 5;
-    apply_atomic(operation, PTL_DOUBLE, reinterpret_cast<std::byte*>(&target),
-                 reinterpret_cast<const std::byte*>(&data), nullptr, nullptr, 1);
+    apply_at(operation, PTL_DOUBLE, &target, &data, nullptr, nullptr);
     EXPECT_NE(target, target);
   }
 }
@@ -217,7 +211,7 @@ TEST(AtomicsTest, PaddingOfLongDoubleDoesNotCount) {
   std::memcpy(target, &one, 10);
   std::memcpy(operand, &one, 10);
   std::memcpy(data, &two, 10);
-  apply_atomic(PTL_CSWAP, PTL_LONG_DOUBLE, target, data, operand, nullptr, 1);
+  apply_at(PTL_CSWAP, PTL_LONG_DOUBLE, target, data, operand, nullptr);
   EXPECT_EQ(load_value<long double>(target), two);
   EXPECT_EQ(target[15], std::byte{0x11});
 }
@@ -225,8 +219,7 @@ TEST(AtomicsTest, PaddingOfLongDoubleDoesNotCount) {
 TEST(AtomicsTest, SwapsKeepThePatternOfNotANumber) {
   const uint64_t signalling = 0x7ff0000000000123;
   alignas(8) uint64_t target = 5;
-  apply_atomic(PTL_SWAP, PTL_DOUBLE, reinterpret_cast<std::byte*>(&target),
-               reinterpret_cast<const std::byte*>(&signalling), nullptr, nullptr, 1);
+  apply_at(PTL_SWAP, PTL_DOUBLE, &target, &signalling, nullptr, nullptr);
   EXPECT_EQ(target, signalling);
 }
 

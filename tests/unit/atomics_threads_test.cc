@@ -17,6 +17,7 @@
 namespace lintel {
 namespace {
 
+using test::apply_at;
 using test::for_each_datatype;
 using test::load_value;
 
@@ -71,7 +72,7 @@ TEST_F(AtomicsThreadsTest, ItemsThatOverlapExcludeEachOther) {
     std::byte data[8] = {};
     data[shared - start] = static_cast<std::byte>(1u << number);
     for (int i = 0; i < 2 * rounds + 1; ++i)
-      apply_atomic(PTL_BXOR, PTL_UINT64_T, memory + start, data, nullptr, nullptr, 1);
+      apply_at(PTL_BXOR, PTL_UINT64_T, memory + start, data, nullptr, nullptr);
   });
   EXPECT_EQ(memory[shared], static_cast<std::byte>((1u << thread_count) - 1));
 }
@@ -89,10 +90,7 @@ TEST_F(AtomicsThreadsTest, ConditionalSwapsHappenOnce) {
             const T data = T(static_cast<float>(i + 1));
             const T operand = T(static_cast<float>(i));
             T fetched{};
-            apply_atomic(PTL_CSWAP, datatype, memory + shift,
-                         reinterpret_cast<const std::byte*>(&data),
-                         reinterpret_cast<const std::byte*>(&operand),
-                         reinterpret_cast<std::byte*>(&fetched), 1);
+            apply_at(PTL_CSWAP, datatype, memory + shift, &data, &operand, &fetched);
             if (fetched == operand) winners[static_cast<size_t>(i)].fetch_add(1);
           }
         });
@@ -113,8 +111,7 @@ void beside_the_processor(ptl_datatype_t datatype, int rounds) {
       if (number % 2 == 0) {
         std::atomic_ref<T>(target).fetch_add(one);
       } else {
-        apply_atomic(PTL_SUM, datatype, reinterpret_cast<std::byte*>(&target),
-                     reinterpret_cast<const std::byte*>(&one), nullptr, nullptr, 1);
+        apply_at(PTL_SUM, datatype, &target, &one, nullptr, nullptr);
       }
     }
   });
@@ -136,8 +133,7 @@ TEST_F(AtomicsThreadsTest, FloatComplexIsAtomicAgainstTheProcessor) {
   in_threads([&](unsigned number) {
     for (int i = 0; i < rounds; ++i) {
       if (number % 2 != 0) {
-        apply_atomic(PTL_SUM, PTL_FLOAT_COMPLEX, reinterpret_cast<std::byte*>(&bits),
-                     reinterpret_cast<const std::byte*>(&one), nullptr, nullptr, 1);
+        apply_at(PTL_SUM, PTL_FLOAT_COMPLEX, &bits, &one, nullptr, nullptr);
         continue;
       }
       const std::atomic_ref<uint64_t> word(bits);

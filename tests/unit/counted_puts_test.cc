@@ -48,8 +48,8 @@ TEST_F(CountedPutsTest, EachIsTakenOnce) {
   const uint32_t second = add(8);
   EXPECT_NE(first, second);
   EXPECT_NE(first & counted_put_cookie, 0u);
-  EXPECT_EQ(puts.take(second).descriptor.get(), &descriptor);
-  EXPECT_EQ(puts.take(first).descriptor.get(), &descriptor);
+  EXPECT_EQ(puts.take(second).descriptor.resolve(), &descriptor);
+  EXPECT_EQ(puts.take(first).descriptor.resolve(), &descriptor);
   EXPECT_EQ(puts.take(first).descriptor.descriptor, nullptr);
   EXPECT_EQ(puts.take(second).descriptor.descriptor, nullptr);
 }
@@ -72,7 +72,7 @@ TEST_F(CountedPutsTest, AReleasedDescriptorIsNotNamedAnyMore) {
   ASSERT_TRUE(descriptor.handle.end(handle));
   const CountedPuts::Put put = puts.take(cookie);
   EXPECT_NE(put.descriptor.descriptor, nullptr);
-  EXPECT_EQ(put.descriptor.get(), nullptr);
+  EXPECT_EQ(put.descriptor.resolve(), nullptr);
 }
 
 TEST_F(CountedPutsTest, AFullRingRefusesUntilTheOldestIsTaken) {
@@ -95,7 +95,7 @@ TEST_F(CountedPutsTest, NumbersWrap) {
       if (cookies.size() == CountedPuts::capacity) {
         uint32_t cookie = 0;
         ASSERT_FALSE(puts.add(request(8), cookie));
-        ASSERT_EQ(puts.take(cookies.front()).descriptor.get(), &descriptor);
+        ASSERT_EQ(puts.take(cookies.front()).descriptor.resolve(), &descriptor);
         cookies.pop_front();
       }
       const uint32_t cookie = add(8);
@@ -105,7 +105,7 @@ TEST_F(CountedPutsTest, NumbersWrap) {
       cookies.push_back(cookie);
     }
     for (const uint32_t cookie : cookies) {
-      EXPECT_EQ(puts.take(cookie).descriptor.get(), &descriptor);
+      EXPECT_EQ(puts.take(cookie).descriptor.resolve(), &descriptor);
       EXPECT_EQ(puts.take(cookie).descriptor.descriptor, nullptr);
     }
   }

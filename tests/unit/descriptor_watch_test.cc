@@ -76,11 +76,10 @@ TEST(QuietUdpLinkTest, IsNotWatchedWhileItIsAskedOften) {
   const auto first = open_link();
   const auto second = open_link();
   const ReliableSettings settings;
-  ReliableCounters counters;
   PollerWakeup wakeup;
   ConnectionTimers timers(wakeup);
   Doorbell doorbell;
-  QuietLink quiet({*second, settings, counters}, wakeup, timers);
+  QuietLink quiet(*second, settings, wakeup, timers);
   quiet.watch(doorbell);
   for (unsigned turn = 0; turn < 2; ++turn) {
     ASSERT_TRUE(quiet.arm());

@@ -1,8 +1,8 @@
-#include "reliable/frame_queue.h"
-
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "reliable/send_window.h"
 
 namespace lintel {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "reliable/session_keys.h"
+#include "reliable/job_proof.h"
 #include "support/modules.h"
 #include "unit/failing_crypto.h"
 #include "util/guarded_memory.h"

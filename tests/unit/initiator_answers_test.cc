@@ -54,7 +54,7 @@ class InitiatorAnswersTest : public test::BareTargetTest {
     QueuedSend* item = peer().queue_head;
     for (; place != 0; --place) item = item->next_queued;
     EXPECT_EQ(item->kind, QueuedSend::Kind::request);
-    return physical().operations().cookie_of(static_cast<Operation&>(*item));
+    return physical().initiator().operations().cookie_of(static_cast<Operation&>(*item));
   }
 
   static MessageHeader answer_of(MessageKind kind, uint32_t cookie, uint64_t length = 0) {
@@ -74,9 +74,9 @@ class InitiatorAnswersTest : public test::BareTargetTest {
     physical().poller().exclusively([&] { physical().on_messages(*peer().link, &message, 1); });
   }
   void expect_refused(const MessageHeader& header) {
-    const uint64_t before = physical().messages_refused.get();
+    const uint64_t before = physical().refused_requests.messages.get();
     deliver(header);
-    EXPECT_EQ(physical().messages_refused.get(), before + 1)
+    EXPECT_EQ(physical().refused_requests.messages.get(), before + 1)
         << "kind " << static_cast<unsigned>(header.kind);
   }
   void expect_all_answers_refused(uint32_t cookie) {
@@ -170,12 +170,12 @@ TEST_F(InitiatorAnswersTest, DataOutsideOfTheMemoryOfAGetAreRefused) {
     expect_refused(data);
   }
   data.remote_offset = 0;
-  const uint64_t before = physical().messages_refused.get();
+  const uint64_t before = physical().refused_requests.messages.get();
   deliver(data);
   MessageHeader reply = answer_of(MessageKind::reply, cookie, 8);
   reply.flags = flag_remote_memory;
   deliver(reply);
-  EXPECT_EQ(physical().messages_refused.get(), before);
+  EXPECT_EQ(physical().refused_requests.messages.get(), before);
   EXPECT_EQ(next_event().type, PTL_EVENT_REPLY);
   EXPECT_EQ(PtlMDRelease(md_), PTL_OK);
 }
@@ -210,7 +210,7 @@ class BetweenSendAndReturn : public InitiatorAnswersTest {
   void SetUp() override {
     InitiatorAnswersTest::SetUp();
     std::lock_guard guard(peer().send_lock);
-    operation_ = physical().operations().allocate(peer());
+    operation_ = physical().initiator().operations().allocate(peer());
     operation_->interface = interface_of(decode_handle(ni_));
     operation_->stage.store(Operation::Stage::sending);
     operation_->peer.store(&peer());
@@ -218,7 +218,7 @@ class BetweenSendAndReturn : public InitiatorAnswersTest {
   // The answer arrives now. `then` runs in the sending thread, which holds the send lock.
   template <typename Then>
   void answer_before(Then&& then) {
-    const uint32_t cookie = physical().operations().cookie_of(*operation_);
+    const uint32_t cookie = physical().initiator().operations().cookie_of(*operation_);
     Peer& peer = this->peer();
     std::atomic<bool> answering{false};
     std::thread poller;
@@ -239,26 +239,26 @@ class BetweenSendAndReturn : public InitiatorAnswersTest {
 
 TEST_F(BetweenSendAndReturn, TheAnswerIsTakenIfItWasSent) {
   const uint32_t ended = peer().operations_ended.load();
-  const uint64_t refused = physical().messages_refused.get();
+  const uint64_t refused = physical().refused_requests.messages.get();
   answer_before([&] { operation_->stage.store(Operation::Stage::sent); });
   EXPECT_EQ(peer().operations_ended.load(), ended + 1);
-  EXPECT_EQ(physical().messages_refused.get(), refused);
+  EXPECT_EQ(physical().refused_requests.messages.get(), refused);
   peer().operations_started.fetch_add(1);
 }
 
 TEST_F(BetweenSendAndReturn, TheAnswerIsRefusedIfItWasQueued) {
   const uint32_t ended = peer().operations_ended.load();
-  const uint64_t refused = physical().messages_refused.get();
+  const uint64_t refused = physical().refused_requests.messages.get();
   answer_before([&] { operation_->stage.store(Operation::Stage::queued); });
   EXPECT_EQ(peer().operations_ended.load(), ended);
-  EXPECT_EQ(physical().messages_refused.get(), refused + 1);
-  physical().operations().discard(*operation_);
+  EXPECT_EQ(physical().refused_requests.messages.get(), refused + 1);
+  physical().initiator().operations().discard(*operation_);
 }
 
 TEST_F(BetweenSendAndReturn, TheAnswerIsRefusedIfItCouldNotBeSent) {
-  const uint64_t refused = physical().messages_refused.get();
-  answer_before([&] { physical().operations().discard(*operation_); });
-  EXPECT_EQ(physical().messages_refused.get(), refused + 1);
+  const uint64_t refused = physical().refused_requests.messages.get();
+  answer_before([&] { physical().initiator().operations().discard(*operation_); });
+  EXPECT_EQ(physical().refused_requests.messages.get(), refused + 1);
 }
 
 }  // namespace

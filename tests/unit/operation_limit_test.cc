@@ -25,7 +25,7 @@ class OperationLimitTest : public test::BareTargetTest {
     const ptl_md_t description{memory_, sizeof memory_, 0, events_, PTL_CT_NONE};
     must(PtlMDBind(ni_, &description, &md_));
     std::lock_guard guard(peer().send_lock);
-    while (Operation* operation = physical().operations().allocate(peer()))
+    while (Operation* operation = physical().initiator().operations().allocate(peer()))
       taken_.push_back(operation);
   }
   int put(ptl_process_t to) {
@@ -53,7 +53,7 @@ TEST_F(OperationLimitTest, APutWaitsUntilAnOperationEnds) {
     returned = true;
   });
   EXPECT_FALSE(wait_until([&] { return returned.load(); }, test::quiet_time));
-  physical().operations().discard(*taken_.back());
+  physical().initiator().operations().discard(*taken_.back());
   EXPECT_TRUE(wait_until([&] { return returned.load(); }));
   caller.join();
   EXPECT_EQ(received(1)[0].header.length(), sizeof memory_);
@@ -77,7 +77,7 @@ TEST_F(OperationLimitTest, APutEndsAsUndeliverableIfNoOperationEnds) {
   caller.join();
   portals_aborted.store(false);
   for (int i = 0; i < 100; ++i) expect_event(PTL_EVENT_SEND, PTL_NI_UNDELIVERABLE);
-  physical().operations().discard(*taken_.back());
+  physical().initiator().operations().discard(*taken_.back());
   EXPECT_EQ(put(target()), PTL_OK);
   EXPECT_EQ(received(1)[0].header.length(), sizeof memory_);
 }
@@ -89,9 +89,9 @@ TEST_F(OperationLimitTest, OperationsThatAnotherPeerKeepsAreTakenFromIt) {
     for (Operation* operation : taken_) {
       operation->peer.store(&peer());
       peer().count_as_started();
-      physical().operations().end(*operation);
+      physical().initiator().operations().end(*operation);
     }
-    physical().operations().return_ended(peer());
+    physical().initiator().operations().return_ended(peer());
   });
   ptl_process_t self{};
   must(PtlGetPhysId(ni_, &self));

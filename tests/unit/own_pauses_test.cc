@@ -1,7 +1,7 @@
 // What a pause of the process leaves out of the silence of its peers.
-#include "reliable/own_pauses.h"
-
 #include <gtest/gtest.h>
+
+#include "reliable/peer_silence.h"
 
 namespace lintel {
 namespace {
@@ -19,9 +19,9 @@ TEST(OwnPausesTest, ALittleLatenessIsNone) {
 
 TEST(OwnPausesTest, AfterOnePeersGetTheFullTimeAgain) {
   OwnPauses pauses(timeout_ns);
-  const OwnPauses::Excuse excuse = pauses.end(60 * second, 100 * second);
-  EXPECT_TRUE(excuse.full_time);
-  EXPECT_EQ(excuse.moved(35 * second, 100 * second), 100 * second);
+  const OwnPauses::Extension extension = pauses.end(60 * second, 100 * second);
+  EXPECT_TRUE(extension.full_time);
+  EXPECT_EQ(extension.moved(35 * second, 100 * second), 100 * second);
 }
 
 // A process that polls for a second, then computes for a minute, and so on.
@@ -34,10 +34,10 @@ TEST(OwnPausesTest, ManyOfThemDoNotMakeADeadPeerLiveForEver) {
   unsigned rounds = 0;
   for (; now_ns - awaited_since_ns <= timeout_ns && rounds < 100; ++rounds) {
     now_ns += 61 * second;
-    const OwnPauses::Excuse excuse = pauses.end(60 * second, now_ns);
-    awaited_since_ns = excuse.moved(awaited_since_ns, now_ns);
+    const OwnPauses::Extension extension = pauses.end(60 * second, now_ns);
+    awaited_since_ns = extension.moved(awaited_since_ns, now_ns);
     EXPECT_LE(awaited_since_ns, now_ns);
-    EXPECT_FALSE(excuse.full_time) << rounds;
+    EXPECT_FALSE(extension.full_time) << rounds;
   }
   EXPECT_EQ(rounds, timeout_ns / (second + counted_ns) + 1) << (now_ns - first_ns) / second;
 }

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "reliable/frame_parts.h"
+#include "reliable/reassembly.h"
 
 namespace lintel {
 namespace {
@@ -186,7 +186,7 @@ class FramePartsTest : public testing::Test {
     for (size_t i = 0; i < body_.size(); ++i) body_[i] = static_cast<std::byte>(i * 7 + (i >> 8));
   }
   void TearDown() override {
-    parts_.drop(kept_);
+    parts_.drop(pool_);
     EXPECT_EQ(pool_.used_bytes(), 0u);
   }
   Taken take(uint32_t sequence, uint32_t offset, uint32_t length, uint32_t whole) {
@@ -198,20 +198,21 @@ class FramePartsTest : public testing::Test {
     std::memcpy(bytes.data(), &part, sizeof part);
     for (uint32_t i = 0; i < length; ++i)
       bytes[sizeof part + i] = body_[(offset + i) % body_.size()];
-    return parts_.take(kept_, header, bytes.data(), static_cast<uint32_t>(bytes.size()),
-                       room_bytes_);
+    return parts_.take(pool_, longest_frame, header, bytes.data(),
+                       static_cast<uint32_t>(bytes.size()), room_bytes_);
   }
   void expect_whole(uint32_t sequence) {
-    ASSERT_NE(kept_, nullptr);
-    EXPECT_EQ(kept_->sequence, sequence);
-    EXPECT_EQ(kept_->flags, frame_first);
-    EXPECT_EQ(kept_->length, sizeof(FrameHeader) + body_.size());
-    EXPECT_EQ(std::memcmp(kept_->data() + sizeof(FrameHeader), body_.data(), body_.size()), 0);
+    FrameBuffer* const whole = parts_.take_whole();
+    ASSERT_NE(whole, nullptr);
+    EXPECT_EQ(whole->sequence, sequence);
+    EXPECT_EQ(whole->flags, frame_first);
+    EXPECT_EQ(whole->length, sizeof(FrameHeader) + body_.size());
+    EXPECT_EQ(std::memcmp(whole->data() + sizeof(FrameHeader), body_.data(), body_.size()), 0);
+    pool_.release(whole);
   }
 
   FramePool pool_;
-  FrameParts parts_{pool_, longest_frame};
-  FrameBuffer* kept_ = nullptr;
+  FrameParts parts_;
   uint64_t room_bytes_ = UINT64_MAX;
   std::vector<std::byte> body_ = std::vector<std::byte>(3000);
 };
@@ -227,7 +228,7 @@ TEST_F(FramePartsTest, BecomeTheFrame) {
 // become narrower.
 TEST_F(FramePartsTest, ArePutTogetherFromSeveralAttempts) {
   EXPECT_EQ(take(7, 1400, 1400, 3000), Taken::more);
-  EXPECT_EQ(kept_, nullptr) << "nothing is kept without the beginning";
+  EXPECT_TRUE(parts_.is_empty()) << "nothing is kept without the beginning";
   EXPECT_EQ(take(7, 0, 1400, 3000), Taken::more);
   EXPECT_EQ(take(7, 2800, 200, 3000), Taken::more);
   EXPECT_EQ(take(7, 0, 1400, 3000), Taken::more);
@@ -239,7 +240,7 @@ TEST_F(FramePartsTest, ArePutTogetherFromSeveralAttempts) {
 TEST_F(FramePartsTest, OfAnotherFrameTakeThePlace) {
   EXPECT_EQ(take(7, 0, 1400, 3000), Taken::more);
   EXPECT_EQ(take(8, 1400, 1400, 3000), Taken::more);
-  EXPECT_EQ(kept_, nullptr);
+  EXPECT_TRUE(parts_.is_empty());
   EXPECT_EQ(take(8, 0, 2000, 3000), Taken::more);
   EXPECT_EQ(take(8, 2000, 1000, 3000), Taken::whole);
   expect_whole(8);
@@ -254,7 +255,7 @@ TEST_F(FramePartsTest, AreCheckedBeforeTheyAreUsed) {
   EXPECT_EQ(take(7, 2950, 51, 3000), Taken::malformed);
   EXPECT_EQ(take(7, 0, 100, longest_body + 1), Taken::malformed);
   EXPECT_EQ(take(7, 0, 100, UINT32_MAX), Taken::malformed);
-  EXPECT_EQ(kept_, nullptr);
+  EXPECT_TRUE(parts_.is_empty());
   EXPECT_EQ(take(7, 0, 100, longest_body), Taken::more);
 }
 

@@ -1,6 +1,4 @@
 // put_to_self(): which puts PtlPut delivers itself, and which it passes to the transport.
-#include "core/operations/put_to_self.h"
-
 #include <portals4.h>
 
 #include <cstring>
@@ -8,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "bare_target_support.h"
+#include "core/operations/initiator.h"
 #include "core/progress/wait.h"
 
 namespace lintel {

@@ -1,7 +1,7 @@
 // Several messages in one frame, and acknowledgements that wait to be sent together with an answer.
 #include <cstring>
 
-#include "reliable/reply_habit.h"
+#include "reliable/reply_predictor.h"
 #include "unit/reliable_test_support.h"
 
 namespace lintel::test {
@@ -50,7 +50,7 @@ class ReliableBundle : public testing::Test {
   }
   // Exchanges enough messages that are answered at once, so that acknowledgements are delayed.
   void learn() {
-    for (uint64_t i = 1; i <= ReplyHabit::least_run; ++i) {
+    for (uint64_t i = 1; i <= ReplyPredictor::least_run; ++i) {
       acknowledged_message(i);
       answer(i);
     }
@@ -239,63 +239,63 @@ TEST(ReliableBundleOfAnybody, NothingOfOneWhoseEndMakesNoSenseIsDelivered) {
 
 // If sending takes long, a separate acknowledgement delays the following answer. That time must not
 // be counted as the application's.
-TEST(ReplyHabit, SendingTheAcknowledgementIsNotTheApplicationsTime) {
+TEST(ReplyPredictor, SendingTheAcknowledgementIsNotTheApplicationsTime) {
   constexpr uint64_t slow_call_ns = 9'000;
-  ReplyHabit habit;
-  const uint64_t at_first = habit.patience_ns();
+  ReplyPredictor predictor;
+  const uint64_t at_first = predictor.hold_ns();
   uint64_t now = 1'000'000;
-  for (uint32_t i = 0; i < 4 * ReplyHabit::least_run; ++i) {
-    habit.acknowledged(now);
+  for (uint32_t i = 0; i < 4 * ReplyPredictor::least_run; ++i) {
+    predictor.acknowledged(now);
     now += slow_call_ns;
-    habit.acknowledgement_went(now);
-    habit.sent(now + 3'000);
+    predictor.acknowledgement_went(now);
+    predictor.sent(now + 3'000);
     now += slow_call_ns;
   }
-  EXPECT_TRUE(habit.expects_reply());
-  EXPECT_GT(habit.patience_ns(), at_first);
-  EXPECT_LE(habit.patience_ns(), 2 * slow_call_ns);
+  EXPECT_TRUE(predictor.expects_reply());
+  EXPECT_GT(predictor.hold_ns(), at_first);
+  EXPECT_LE(predictor.hold_ns(), 2 * slow_call_ns);
 }
 
-TEST(ReplyHabit, TakesARunOfPromptAnswersAndForgetsSlowly) {
-  ReplyHabit habit;
+TEST(ReplyPredictor, TakesARunOfPromptAnswersAndForgetsSlowly) {
+  ReplyPredictor predictor;
   uint64_t now = 1'000'000;
   const auto round_trips = [&](uint32_t count, uint64_t pause_ns) {
     for (uint32_t i = 0; i < count; ++i) {
-      habit.acknowledged(now);
-      habit.sent(now + pause_ns);
+      predictor.acknowledged(now);
+      predictor.sent(now + pause_ns);
       now += 10'000;
     }
   };
-  round_trips(ReplyHabit::least_run - 1, 500);
-  EXPECT_FALSE(habit.expects_reply());
+  round_trips(ReplyPredictor::least_run - 1, 500);
+  EXPECT_FALSE(predictor.expects_reply());
   round_trips(1, 500);
-  EXPECT_TRUE(habit.expects_reply());
-  round_trips(1, ReplyHabit::prompt_ns + 1);
-  EXPECT_FALSE(habit.expects_reply()) << "one late answer is enough at first";
+  EXPECT_TRUE(predictor.expects_reply());
+  round_trips(1, ReplyPredictor::prompt_ns + 1);
+  EXPECT_FALSE(predictor.expects_reply()) << "one late answer is enough at first";
 
-  round_trips(ReplyHabit::least_run, 500);
-  habit.hold_expired(false);
-  EXPECT_FALSE(habit.expects_reply());
-  round_trips(100 * ReplyHabit::least_run, 500);
-  round_trips(1, ReplyHabit::prompt_ns + 1);
-  EXPECT_TRUE(habit.expects_reply()) << "not after a long run";
-  habit.hold_expired(false);
-  EXPECT_TRUE(habit.expects_reply());
-  for (uint32_t i = 0; i < ReplyHabit::runs_until_trusted; ++i) habit.hold_expired(false);
-  EXPECT_FALSE(habit.expects_reply()) << "one failure after the other is enough";
-  round_trips(ReplyHabit::least_run, 500);
-  EXPECT_TRUE(habit.expects_reply());
-  habit.hold_expired(true);
-  round_trips(ReplyHabit::least_run * 4 - 1, 500);
-  EXPECT_FALSE(habit.expects_reply()) << "it costs trust";
+  round_trips(ReplyPredictor::least_run, 500);
+  predictor.hold_expired(false);
+  EXPECT_FALSE(predictor.expects_reply());
+  round_trips(100 * ReplyPredictor::least_run, 500);
+  round_trips(1, ReplyPredictor::prompt_ns + 1);
+  EXPECT_TRUE(predictor.expects_reply()) << "not after a long run";
+  predictor.hold_expired(false);
+  EXPECT_TRUE(predictor.expects_reply());
+  for (uint32_t i = 0; i < ReplyPredictor::runs_until_trusted; ++i) predictor.hold_expired(false);
+  EXPECT_FALSE(predictor.expects_reply()) << "one failure after the other is enough";
+  round_trips(ReplyPredictor::least_run, 500);
+  EXPECT_TRUE(predictor.expects_reply());
+  predictor.hold_expired(true);
+  round_trips(ReplyPredictor::least_run * 4 - 1, 500);
+  EXPECT_FALSE(predictor.expects_reply()) << "it costs trust";
   round_trips(1, 500);
-  EXPECT_TRUE(habit.expects_reply());
-  for (int i = 0; i < 100; ++i) habit.hold_expired(true);
-  round_trips(ReplyHabit::longest_run, 500);
-  EXPECT_TRUE(habit.expects_reply()) << "which can be earned again";
-  habit.acknowledged(now);
-  habit.acknowledged(now);
-  EXPECT_FALSE(habit.expects_reply()) << "two acknowledgements and no message between them";
+  EXPECT_TRUE(predictor.expects_reply());
+  for (int i = 0; i < 100; ++i) predictor.hold_expired(true);
+  round_trips(ReplyPredictor::longest_run, 500);
+  EXPECT_TRUE(predictor.expects_reply()) << "which can be earned again";
+  predictor.acknowledged(now);
+  predictor.acknowledged(now);
+  EXPECT_FALSE(predictor.expects_reply()) << "two acknowledgements and no message between them";
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "reliable/answer_limit.h"
+#include "reliable/cookie.h"
 #include "support/modules.h"
 #include "unit/reliable_test_support.h"
 #include "util/log.h"

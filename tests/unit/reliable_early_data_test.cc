@@ -55,7 +55,7 @@ TEST_F(ReliableEarlyData, PartsDoNotWaitForThoseBeforeThem) {
   send_part(4, flag_last);
   ASSERT_TRUE(run_until(all_, [&] { return second_.messages.size() == 4; }));
   EXPECT_EQ(arrived(), (Numbers{2, 3, 1, 4})) << "the last part ends the message, and waits";
-  EXPECT_GE(second_.transport().counters().early, 3u);
+  EXPECT_GE(second_.transport().counters().out_of_order, 3u);
 }
 
 TEST_F(ReliableEarlyData, PartsThatWentUpAreNotKept) {

@@ -98,7 +98,7 @@ TEST_P(ReliableMessages, ArriveOnceInOrderAndIntactInBothDirections) {
     EXPECT_GT(counters.damaged, 0u);
   }
   if (c.drop + c.reorder > 0) {
-    EXPECT_GT(counters.early, 0u);
+    EXPECT_GT(counters.out_of_order, 0u);
   } else if (c.dup + c.corrupt == 0) {
     EXPECT_EQ(counters.retransmissions, 0u);
     EXPECT_EQ(counters.timeouts, 0u);

@@ -44,7 +44,7 @@ class ReliablePart : public testing::Test {
     settings_.clock = virtual_clock;
     EXPECT_TRUE(sent_.open(frame_bytes, 1 << 20));
     EXPECT_TRUE(transmitter_.open());
-    EXPECT_TRUE(early_.open(frame_bytes, 1 << 20));
+    EXPECT_TRUE(received_.open(frame_bytes, 1 << 20));
     EXPECT_TRUE(reassembly_.open(sizeof(MessageHeader) + longest_eager_bytes, 1 << 18));
     batch_.begin(sink_);
     establish(connection_);
@@ -56,13 +56,15 @@ class ReliablePart : public testing::Test {
   }
   void establish(Connection& connection) {
     connection.peer = peer_id;
-    connection.route = {address_of(peer_id), frame_bytes};
-    connection.frame_bytes = frame_bytes;
-    connection.send.open(1, {1 << 16, FrameCharge(), frame_bytes, LinkProperties{}.queue_delay_ns},
-                         settings_.shortest_timeout_ns);
+    connection.life.set_route({address_of(peer_id), frame_bytes});
+    open_sending(connection, frame_bytes);
     connection.receive.open(1);
     connection.silence.heard(virtual_now_ns);
-    connection.state = ConnectionState::established;
+    connection.life.establish(1, 1);
+  }
+  void open_sending(Connection& connection, uint32_t longest) {
+    connection.send.open(1, {1 << 16, FrameCharge(), longest, LinkProperties{}.queue_delay_ns},
+                         settings_.shortest_timeout_ns);
   }
   // The headers of the frames sent to the peer since the last call.
   std::vector<FrameHeader> taken_frames() {
@@ -106,30 +108,29 @@ class ReliablePart : public testing::Test {
   MemoryLink link_{network_, self_id, frame_bytes, 1 << 16, false};
   ReliableSettings settings_;
   ReliableCounters counters_;
-  const ReliableContext context_{link_, settings_, counters_};
   Sink sink_;
   FramePool sent_;
-  FramePool early_;
+  FramePool received_;
   Reassembly reassembly_;
   ConnectionTable table_;
   Connection& connection_{first_of(table_)};
   PollerWakeup wakeup_;
   ConnectionTimers timers_{wakeup_};
-  Transmitter transmitter_{context_, sent_, timers_};
-  ReceivedAcknowledgements received_{sent_, transmitter_};
-  Acknowledger acknowledger_{context_, transmitter_, timers_};
-  Sender sender_{context_, sent_, transmitter_, timers_, received_, acknowledger_};
+  const ReliableContext context_{link_,     settings_,   counters_, sent_,
+                                 received_, reassembly_, timers_,   table_};
+  Transmitter transmitter_{context_};
+  Acknowledger acknowledger_{context_, transmitter_};
+  Sender sender_{context_, transmitter_, acknowledger_};
   MessageBatch batch_;
-  ConnectionCloser closer_{context_, table_, transmitter_, sent_, early_, reassembly_, batch_};
-  MessageAssembler assembler_{context_, early_, reassembly_, batch_, closer_};
-  DataReceiver data_{context_,      early_, timers_, received_,
-                     acknowledger_, batch_, closer_, assembler_};
+  ConnectionCloser closer_{context_, transmitter_, batch_};
+  MessageAssembler assembler_{context_, batch_, closer_};
+  DataReceiver data_{context_, sender_, acknowledger_, batch_, closer_, assembler_};
 };
 
 using TransmitterTest = ReliablePart;
 
 TEST_F(TransmitterTest, AnAcknowledgementWaitsWhenTheLinkIsFull) {
-  connection_.receive.advance();
+  connection_.receive.window.advance();
   link_.full = true;
   transmitter_.acknowledge(connection_, virtual_now_ns);
   EXPECT_EQ(counters_.acks_sent, 0u);
@@ -158,9 +159,9 @@ TEST_F(SenderTest, CutsMessagesIntoFramesAndTimesThem) {
   ASSERT_EQ(frames.size(), 2u) << "the first window";
   EXPECT_EQ(frames[0].flags & frame_whole, frame_first);
   EXPECT_EQ(frames[1].flags & frame_whole, 0);
-  EXPECT_EQ(timers_.earliest_ns(), connection_.send.deadline_ns());
-  EXPECT_TRUE(received_.take_or_defer(connection_, acknowledgement(3), virtual_now_ns));
-  received_.catch_up_all();
+  EXPECT_EQ(timers_.earliest_ns(), connection_.send.window.deadline_ns());
+  EXPECT_TRUE(sender_.take_or_defer(connection_, acknowledgement(3), virtual_now_ns));
+  sender_.catch_up_all();
   const std::vector<FrameHeader> rest = taken_frames();
   ASSERT_EQ(rest.size(), 1u);
   EXPECT_EQ(rest[0].flags & frame_whole, frame_last);
@@ -169,7 +170,7 @@ TEST_F(SenderTest, CutsMessagesIntoFramesAndTimesThem) {
 TEST_F(SenderTest, MessagesThatWaitForTheLinkShareAFrame) {
   link_.full = true;
   for (uint64_t i = 0; i < most_bundled; ++i) EXPECT_EQ(send(i, 0), SendStatus::sent);
-  EXPECT_EQ(connection_.send.queued_frames(), 2u) << "as many as a short buffer takes";
+  EXPECT_EQ(connection_.send.window.queue().frames(), 2u) << "as many as a short buffer takes";
 }
 
 TEST_F(SenderTest, RefusesWhatIsTooLongAndWhatFindsNoRoom) {
@@ -199,40 +200,40 @@ TEST_F(AcknowledgerTest, AcknowledgesAtOnceWhatIsAskedForAndALotOfData) {
 TEST_F(AcknowledgerTest, HoldsTheAcknowledgementOfAMessageForOneThatAnswersAtOnce) {
   MessageHeader acknowledgement = numbered_put(1);
   acknowledgement.kind = MessageKind::ack;
-  for (unsigned i = 0; i < ReplyHabit::least_run; ++i) {
+  for (unsigned i = 0; i < ReplyPredictor::least_run; ++i) {
     EXPECT_FALSE(acknowledger_.holds(connection_, acknowledgement, virtual_now_ns));
     EXPECT_FALSE(acknowledger_.holds(connection_, numbered_put(i), virtual_now_ns));
   }
   EXPECT_TRUE(acknowledger_.holds(connection_, acknowledgement, virtual_now_ns));
-  EXPECT_TRUE(connection_.held_back);
+  EXPECT_TRUE(connection_.replies.holds());
   acknowledger_.end_hold_if_due();
-  EXPECT_TRUE(connection_.held_back) << "it is not due yet";
-  virtual_now_ns += connection_.habit.patience_ns();
+  EXPECT_TRUE(connection_.replies.holds()) << "it is not due yet";
+  virtual_now_ns += connection_.replies.hold_ns();
   acknowledger_.end_hold_if_due();
-  EXPECT_FALSE(connection_.held_back);
+  EXPECT_FALSE(connection_.replies.holds());
 }
 
-using ReceivedAcknowledgementsTest = ReliablePart;
+using SenderAcknowledgementsTest = ReliablePart;
 
-TEST_F(ReceivedAcknowledgementsTest, ThatRideOnDataReleaseFramesInTheNextPoll) {
+TEST_F(SenderAcknowledgementsTest, ThatRideOnDataReleaseFramesInTheNextPoll) {
   EXPECT_EQ(send(1), SendStatus::sent);
-  EXPECT_TRUE(received_.take_or_defer(connection_, acknowledgement(2), virtual_now_ns));
+  EXPECT_TRUE(sender_.take_or_defer(connection_, acknowledgement(2), virtual_now_ns));
   EXPECT_NE(sent_.used_bytes(), 0u);
-  received_.catch_up_all();
+  sender_.catch_up_all();
   EXPECT_EQ(sent_.used_bytes(), 0u);
 }
 
-TEST_F(ReceivedAcknowledgementsTest, OfFramesThatWereNeverSentMakeNoSense) {
+TEST_F(SenderAcknowledgementsTest, OfFramesThatWereNeverSentMakeNoSense) {
   EXPECT_EQ(send(1), SendStatus::sent);
-  EXPECT_FALSE(received_.take_or_defer(connection_, acknowledgement(3), virtual_now_ns));
-  EXPECT_FALSE(connection_.deferred.pending);
+  EXPECT_FALSE(sender_.take_or_defer(connection_, acknowledgement(3), virtual_now_ns));
+  EXPECT_FALSE(connection_.send.has_deferred());
 }
 
-TEST_F(ReceivedAcknowledgementsTest, AreTakenAtOnceWhileFramesWaitForThem) {
+TEST_F(SenderAcknowledgementsTest, AreTakenAtOnceWhileFramesWaitForThem) {
   link_.full = true;
   EXPECT_EQ(send(1), SendStatus::sent);
   link_.full = false;
-  EXPECT_TRUE(received_.take_or_defer(connection_, acknowledgement(1), virtual_now_ns));
+  EXPECT_TRUE(sender_.take_or_defer(connection_, acknowledgement(1), virtual_now_ns));
   EXPECT_EQ(taken_frames().size(), 1u);
 }
 
@@ -257,7 +258,7 @@ TEST_F(ReliablePart, AConnectionThatEndsLeavesNothing) {
   closer_.fail(connection_, "the test says so");
   closer_.fail(connection_, "and again");
   EXPECT_EQ(sink_.failed, std::vector<Link*>{&connection_});
-  EXPECT_EQ(sent_.used_bytes() + early_.used_bytes() + reassembly_.used_bytes(), 0u);
+  EXPECT_EQ(sent_.used_bytes() + received_.used_bytes() + reassembly_.used_bytes(), 0u);
   EXPECT_EQ(counters_.connections_failed, 1u);
 }
 
@@ -297,7 +298,7 @@ using DataReceiverTest = ReliablePart;
 TEST_F(DataReceiverTest, TakesFramesInTheirOrder) {
   receive(data_frame(2, frame_whole, 8, 8));
   receive(data_frame(3, frame_whole, 8, 8));
-  EXPECT_EQ(counters_.early, 2u);
+  EXPECT_EQ(counters_.out_of_order, 2u);
   receive(data_frame(1, frame_whole, 8, 8));
   batch_.deliver();
   EXPECT_EQ(sink_.match_bits, (std::vector<uint64_t>{1, 2, 3}));
@@ -305,7 +306,7 @@ TEST_F(DataReceiverTest, TakesFramesInTheirOrder) {
   EXPECT_EQ(counters_.duplicates, 1u);
   receive(data_frame(4 + selective_reach, frame_whole, 8, 8));
   EXPECT_EQ(counters_.dropped_for_room, 1u);
-  EXPECT_EQ(early_.used_bytes(), 0u);
+  EXPECT_EQ(received_.used_bytes(), 0u);
 }
 
 TEST_F(DataReceiverTest, APeerThatSendsNonsenseFails) {
@@ -320,9 +321,10 @@ TEST_F(ReliablePart, NumbersOfConnectionsHaveFortyFourRandomBits) {
   uint64_t clear = 0;
   for (int i = 0; i < 100; ++i) {
     Connection& connection = *table_.find_or_make(peer_id);
-    set |= connection.number >> 20;
-    clear |= ~connection.number >> 20;
-    connection.state.store(ConnectionState::failed);
+    set |= connection.life.number() >> 20;
+    clear |= ~connection.life.number() >> 20;
+    connection.life.establish(1, 1);
+    connection.life.fail();
   }
   EXPECT_EQ(set, all);
   EXPECT_EQ(clear & all, all);
@@ -330,7 +332,7 @@ TEST_F(ReliablePart, NumbersOfConnectionsHaveFortyFourRandomBits) {
 
 class HandshakeTest : public ReliablePart {
  protected:
-  Handshake handshake_{context_, table_, timers_, closer_};
+  Handshake handshake_{context_, closer_};
 };
 
 TEST_F(HandshakeTest, SaysHelloUntilItIsAnsweredAndGivesUp) {
@@ -374,9 +376,7 @@ class PeerWatchTest : public HandshakeTest {
     }
     virtual_now_ns = end_ns;
   }
-  PathWatch paths_{context_, transmitter_};
-  PeerWatch watch_{context_,     table_,    timers_, handshake_, closer_,
-                   transmitter_, received_, data_,   paths_};
+  PeerWatch watch_{context_, handshake_, closer_, transmitter_, sender_, data_};
 };
 
 TEST_F(PeerWatchTest, RepeatsFramesUntilThePeerTimeout) {
@@ -400,7 +400,7 @@ TEST_F(PeerWatchTest, AsksAPeerThatIsSilentAndFailsItWithoutAnAnswer) {
   Link* const links[] = {&connection_};
   watch_.check(links, 1, virtual_now_ns);
   EXPECT_TRUE(taken_frames().empty()) << "it was just heard";
-  virtual_now_ns += settings_.longest_silence_ns();
+  virtual_now_ns += settings_.keepalive_ns();
   watch_.check(links, 1, virtual_now_ns);
   EXPECT_EQ(taken_frames().size(), 1u);
   for (unsigned checks = 0; checks < 4; ++checks) {
@@ -433,7 +433,7 @@ TEST_F(PeerWatchTest, TimersRunAfterAPauseThoughFramesNeverStop) {
 
 TEST_F(PeerWatchTest, APauseBetweenChecksIsNoSilenceOfThePeer) {
   Link* const links[] = {&connection_};
-  virtual_now_ns += settings_.longest_silence_ns();
+  virtual_now_ns += settings_.keepalive_ns();
   watch_.check(links, 1, virtual_now_ns);
   virtual_now_ns += 2 * settings_.peer_timeout_ns;
   watch_.check(links, 1, virtual_now_ns);
@@ -460,12 +460,11 @@ class SealedPeerWatchTest : public PeerWatchTest,
     const auto* const real = static_cast<const CryptoModule*>(load_module("crypto", reason));
     ASSERT_NE(real, nullptr) << reason;
     constexpr uint8_t key[CryptoModule::cipher_key_bytes] = {1, 2, 3};
-    connection_.encrypts = GetParam() == NetworkSecurity::encrypted;
-    connection_.seal_bytes = tag_bytes;
-    connection_.frame_bytes -= tag_bytes;
-    connection_.secure = std::make_unique<SecureChannel>();
-    ASSERT_TRUE(connection_.secure->send.open(FailingCrypto::over(*real), key,
-                                              {.encrypts = connection_.encrypts}));
+    auto channel = std::make_unique<SecureChannel>();
+    ASSERT_TRUE(channel->send.open(FailingCrypto::over(*real), key,
+                                   {.encrypts = GetParam() == NetworkSecurity::encrypted}));
+    connection_.protection.open(1, 1, std::move(channel), false);
+    open_sending(connection_, frame_bytes - tag_bytes);
   }
 };
 

@@ -18,6 +18,11 @@ constexpr uint64_t second_ns = 1'000'000'000;
 constexpr ProcessId self_id{1, 1};
 constexpr ProcessId peer_id{2, 2};
 
+void fail(Connection& connection) {
+  connection.life.establish(1, 1);
+  connection.life.fail();
+}
+
 TEST(PeerSilence, LastsUntilThePeerIsHeard) {
   PeerSilence silence;
   silence.heard(1000);
@@ -27,18 +32,18 @@ TEST(PeerSilence, LastsUntilThePeerIsHeard) {
   silence.await(2000);
   silence.await(3000);
   EXPECT_EQ(silence.awaited_ns(5000), 3000u);
-  silence.asked(4000);
+  silence.probed(4000);
   EXPECT_EQ(silence.last_sign_ns(), 4000u);
   silence.heard(6000);
   EXPECT_EQ(silence.awaited_ns(7000), 0u);
   EXPECT_EQ(silence.last_sign_ns(), 6000u);
 }
 
-TEST(PeerSilence, HintsOfTheNetworkAreBelievedWhenTheyAreManyAndOld) {
+TEST(PeerSilence, ReportsOfTheNetworkCountWhenTheyAreManyAndOld) {
   PeerSilence silence;
-  for (uint8_t i = 1; i < PeerSilence::believed_hints; ++i) silence.hint(i);
+  for (uint8_t i = 1; i < PeerSilence::least_reports; ++i) silence.report_unreachable(i);
   EXPECT_FALSE(silence.is_unreachable(true, 10 * second_ns));
-  silence.hint(10);
+  silence.report_unreachable(10);
   EXPECT_FALSE(silence.is_unreachable(false, second_ns / 2));
   EXPECT_TRUE(silence.is_unreachable(true, second_ns / 2)) << "the kernel's own word";
   EXPECT_TRUE(silence.is_unreachable(false, 2 * second_ns));
@@ -55,7 +60,7 @@ TEST(PendingAcknowledgement, GoesWithinTheDelayOfTheFirstArrival) {
   EXPECT_EQ(pending.age(1'020'000 + 3 * PendingAcknowledgement::age_unit_ns), 3u);
   EXPECT_EQ(pending.age(second_ns), 255u);
   EXPECT_EQ(pending.age(1'000'000), 0u);
-  pending.went();
+  pending.sent();
   EXPECT_EQ(pending.bytes(), 0u);
   EXPECT_EQ(pending.deadline_ns(), UINT64_MAX);
 }
@@ -83,8 +88,8 @@ TEST(ConnectionTable, FindsByProcessAndByNumber) {
   EXPECT_EQ(table.find_or_make(peer_id), connection);
   EXPECT_EQ(table.find(peer_id), connection);
   EXPECT_EQ(connection->peer, peer_id);
-  EXPECT_EQ(table.by_number(connection->number), connection);
-  EXPECT_EQ(table.by_number(connection->number + 1), nullptr) << "never handed out";
+  EXPECT_EQ(table.by_number(connection->life.number()), connection);
+  EXPECT_EQ(table.by_number(connection->life.number() + 1), nullptr) << "never handed out";
   EXPECT_EQ(table.size(), 1u);
 }
 
@@ -92,11 +97,11 @@ TEST(ConnectionTable, AFailedConnectionBecomesIdleUnderAnotherNumber) {
   ConnectionTable table;
   ASSERT_TRUE(table.open(4));
   Connection& connection = *table.find_or_make(peer_id);
-  const uint64_t number = connection.number;
-  connection.state = ConnectionState::failed;
+  const uint64_t number = connection.life.number();
+  fail(connection);
   EXPECT_EQ(table.find_or_make(peer_id), &connection);
-  EXPECT_TRUE(connection.is(ConnectionState::idle));
-  EXPECT_NE(connection.number, number);
+  EXPECT_TRUE(connection.life.is(ConnectionState::idle));
+  EXPECT_NE(connection.life.number(), number);
   EXPECT_EQ(table.by_number(number), &connection) << "the caller compares";
 }
 
@@ -105,7 +110,7 @@ TEST(ConnectionTable, AConnectionThatHasEndedGivesItsPlaceToAnother) {
   ASSERT_TRUE(table.open(1));
   Connection& connection = *table.find_or_make(peer_id);
   EXPECT_EQ(table.find_or_make(self_id), nullptr);
-  connection.state = ConnectionState::failed;
+  fail(connection);
   EXPECT_EQ(table.find_or_make(self_id), nullptr) << "no failure has been reported yet";
   table.note_end(connection);
   EXPECT_EQ(table.find_or_make(self_id), &connection);
@@ -118,7 +123,7 @@ TEST(ConnectionTable, AConnectionThatIsOpenedAgainKeepsItsPlace) {
   ConnectionTable table;
   ASSERT_TRUE(table.open(1));
   Connection& connection = *table.find_or_make(peer_id);
-  connection.state = ConnectionState::failed;
+  fail(connection);
   table.note_end(connection);
   EXPECT_EQ(table.find_or_make(peer_id), &connection);
   EXPECT_EQ(table.find_or_make(self_id), nullptr);
@@ -193,10 +198,9 @@ class QuietLinkTest : public testing::Test {
   MemoryNetwork network_;
   MemoryLink link_{network_, self_id, 1472, 1 << 16, false};
   ReliableSettings settings_;
-  ReliableCounters counters_;
   PollerWakeup wakeup_;
   ConnectionTimers timers_{wakeup_};
-  QuietLink quiet_{{link_, settings_, counters_}, wakeup_, timers_};
+  QuietLink quiet_{link_, settings_, wakeup_, timers_};
 };
 
 TEST_F(QuietLinkTest, WithoutADescriptorItIsAskedLessAndLessOftenButAlways) {
@@ -252,10 +256,9 @@ class WatchedLinkTest : public testing::Test {
   EventLink link_;
   Doorbell doorbell_;
   ReliableSettings settings_;
-  ReliableCounters counters_;
   PollerWakeup wakeup_;
   ConnectionTimers timers_{wakeup_};
-  QuietLink quiet_{{link_, settings_, counters_}, wakeup_, timers_};
+  QuietLink quiet_{link_, settings_, wakeup_, timers_};
 };
 
 TEST_F(WatchedLinkTest, IsNotAskedWhenNothingHasComeForAWhileUntilSomethingDoes) {

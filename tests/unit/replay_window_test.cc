@@ -1,10 +1,10 @@
 // A counter is accepted once. Late ones are accepted, too old ones are not.
-#include "reliable/replay_window.h"
-
 #include <random>
 #include <set>
 
 #include <gtest/gtest.h>
+
+#include "reliable/frame_seal.h"
 
 namespace lintel {
 namespace {

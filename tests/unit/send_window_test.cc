@@ -61,7 +61,7 @@ TEST_F(SendWindowTest, FramesGoInOrderAndLeaveWhenAcknowledged) {
   EXPECT_EQ(send(0), (Numbers{100, 101, 102, 103, 104}));
   EXPECT_TRUE(send(0).empty());
   EXPECT_TRUE(acknowledge(103, {0}, 10'000).progress);
-  EXPECT_EQ(window_.queued_frames(), 2u);
+  EXPECT_EQ(window_.queue().frames(), 2u);
   EXPECT_TRUE(acknowledge(105, {0}, 20'000).progress);
   EXPECT_TRUE(window_.empty());
   EXPECT_EQ(window_.in_flight_bytes(), 0u);
@@ -78,7 +78,7 @@ TEST_F(SendWindowTest, OldAndImpossibleAcknowledgementsChangeNothing) {
   const SendWindow::Acknowledged old = acknowledge(101, {~uint64_t{0}}, 2);
   EXPECT_TRUE(old.valid);
   EXPECT_FALSE(old.progress);
-  EXPECT_EQ(window_.queued_frames(), 1u);
+  EXPECT_EQ(window_.queue().frames(), 1u);
 }
 
 // Otherwise three times as many of the short ones would go.
@@ -88,7 +88,7 @@ TEST_F(SendWindowTest, EachFrameTakesASlotOfThePeer) {
   for (const uint32_t length : {mtu, mtu / 4}) {
     const uint32_t first = window_.next_sequence();
     for (unsigned i = 0; i < 2 * slots; ++i) window_.append(pool_.acquire(length));
-    for (FrameBuffer* frame = window_.oldest(); frame != nullptr; frame = frame->next)
+    for (FrameBuffer* frame = window_.queue().oldest(); frame != nullptr; frame = frame->next)
       frame->length = length;
     EXPECT_EQ(send(0).size(), slots);
     EXPECT_TRUE(exhausted_);
@@ -116,10 +116,10 @@ TEST_F(SendWindowTest, PartsKeepToTheRoomOfThePeer) {
 // Its number is known before the last part goes, and its answer shows whether all have arrived.
 TEST_F(SendWindowTest, TheLastPartIsAProbe) {
   queue(1);
-  const uint32_t number = window_.probe_number_behind_next();
+  const uint32_t number = window_.losses().probe_number_behind_next();
   send(0);
-  window_.renew_probe();
-  EXPECT_EQ(window_.probe_number(), number);
+  window_.losses().renew_probe();
+  EXPECT_EQ(window_.losses().probe_number(), number);
   window_.take_answer(number);
   EXPECT_EQ(acknowledge(100, {0}, 10'000).newly_lost, 1u);
   EXPECT_EQ(send(20'000), (Numbers{100}));
@@ -219,7 +219,7 @@ TEST_F(SendWindowTest, AProbeTellsWhichOfTheLastFramesAreLost) {
   const uint64_t probe_ns = window_.deadline_ns();
   EXPECT_LE(probe_ns, ms + 300'000) << "about two round trips";
   EXPECT_FALSE(window_.time_out(probe_ns)) << "nothing counts as lost";
-  const uint32_t probe = window_.probe_number();
+  const uint32_t probe = window_.losses().probe_number();
   queue(1);
   EXPECT_EQ(send(probe_ns + 1), (Numbers{105}));
   EXPECT_GT(window_.deadline_ns(), probe_ns) << "not again at once";
@@ -400,7 +400,7 @@ TEST(ReceiveWindowTest, EarlyFramesWaitInOrder) {
   ReceiveWindow window;
   window.open(UINT32_MAX - 1);
   const auto keep = [&](uint32_t sequence) {
-    ASSERT_EQ(window.place_of(sequence), ReceiveWindow::Place::early) << sequence;
+    ASSERT_EQ(window.place_of(sequence), ReceiveWindow::Place::out_of_order) << sequence;
     FrameBuffer* frame = pool.acquire(100);
     frame->sequence = sequence;
     window.keep(frame);
@@ -417,7 +417,7 @@ TEST(ReceiveWindowTest, EarlyFramesWaitInOrder) {
   EXPECT_EQ(window.selective_words(words), 2u);
   EXPECT_EQ(words[0], 0b10011u);
   EXPECT_EQ(words[1], uint64_t{1} << (71 - 64));
-  EXPECT_EQ(window.early_bytes(), 400u);
+  EXPECT_EQ(window.kept_bytes(), 400u);
   EXPECT_EQ(window.take_expected(), nullptr);
   window.advance();
   for (const uint32_t sequence : {UINT32_MAX, 0u}) {
@@ -497,7 +497,7 @@ TEST_F(SendWindowTest, ANarrowPathIsFoundThoughAnswersAreLate) {
       if (window_.time_out(now))
         send(now);
       else
-        answers.push_back({now + round_trip_ns, window_.probe_number()});
+        answers.push_back({now + round_trip_ns, window_.losses().probe_number()});
       continue;
     }
     now = answers.front().at_ns;

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "connected_peer.h"
-#include "core/operations/peer_share.h"
+#include "core/operations/peer.h"
 
 namespace lintel::test {
 namespace {

@@ -186,7 +186,7 @@ TEST_F(TwoLinksTest, OperationsEndWhenAnotherProcessConnectsWithTheAddress) {
   // successor.
   append_entry();
   deliver(*far_transport, far_transport->links[peer_id.pid], put_of(0));
-  EXPECT_EQ(physical_->messages_refused, 1u);
+  EXPECT_EQ(physical_->refused_requests.messages, 1u);
   EXPECT_EQ(take_events(), (Events{{PTL_EVENT_SEND, PTL_NI_OK}}));
 }
 

@@ -15,7 +15,7 @@
 
 #include <gtest/gtest.h>
 
-#include "reliable/answer_limit.h"
+#include "reliable/cookie.h"
 #include "support/ethernet.h"
 #include "udp/udp_address.h"
 #include "udp_test_support.h"

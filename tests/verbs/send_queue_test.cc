@@ -50,10 +50,10 @@ TEST_F(SendQueueTest, HeldRequestsArePostedTogether) {
     if (request.chained) ++*chained;
     return false;
   });
-  links_[0].holds = 1;
+  links_[0].corks = 1;
   for (uint32_t i = 0; i < 4; ++i) ASSERT_TRUE(post(i));
   EXPECT_EQ(fake_verbs::done(IBV_WR_SEND), 0u);
-  links_[0].holds = 0;
+  links_[0].corks = 0;
   queue().flush();
   queue().flush();
   EXPECT_EQ(*chained, 3u);
@@ -62,7 +62,7 @@ TEST_F(SendQueueTest, HeldRequestsArePostedTogether) {
 }
 
 TEST_F(SendQueueTest, DiscardedRequestsAreNotPosted) {
-  links_[0].holds = 1;
+  links_[0].corks = 1;
   ASSERT_TRUE(post(1));
   queue().discard_held();
   queue().flush();
@@ -74,7 +74,7 @@ TEST_F(SendQueueTest, AfterARefusalThePollerIsAskedToStopTheQueuePair) {
   for (const bool held : {false, true}) {
     links_[0].path = Path::queue_pair;
     links_[0].stop_because = nullptr;
-    links_[0].holds = held ? 1 : 0;
+    links_[0].corks = held ? 1 : 0;
     const uint32_t room = queue().room();
     fake_verbs::fail_call("ibv_post_send", ENOMEM);
     EXPECT_EQ(post(1), held);  // a held request counts as posted

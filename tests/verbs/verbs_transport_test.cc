@@ -122,10 +122,10 @@ TEST_F(VerbsTransportTest, TinyMessagesAreInlineChainedAndSeldomSignalled) {
   constexpr unsigned rounds = 50;
   for (unsigned round = 0; round < rounds; ++round) {
     const size_t goal = to.arrived.size() + together;
-    from.transport->hold(stream.link());
+    from.transport->cork(stream.link());
     for (unsigned i = 0; i < together; ++i)
       ASSERT_EQ(from.send(stream.link(), i, {}), SendStatus::sent);
-    from.transport->let_go(stream.link());
+    from.transport->uncork(stream.link());
     ASSERT_TRUE(run_until({&from, &to}, [&] { return to.arrived.size() == goal; }));
   }
   EXPECT_GE(counts->all, rounds * together);

@@ -1,4 +1,4 @@
-// What machine the tools run on. Set-up path.
+// Description of the machine that the tools run on. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/machine.h"
 

@@ -1,4 +1,4 @@
-// What machine the tools run on, for the header of their output. Set-up path.
+// Description of the machine that the tools run on, for the header of their output. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -9,9 +9,9 @@
 namespace lintel::tools {
 
 struct Machine {
-  std::string cpu_model;          // as the kernel names it
+  std::string cpu_model;          // name that the kernel reports
   unsigned cpus_online = 0;       // logical processors that the kernel schedules on
-  std::vector<int> cpus_allowed;  // those that this process may use, ascending
+  std::vector<int> cpus_allowed;  // processors that this process may use, ascending
   std::string kernel;             // name, release and architecture
   std::uint64_t memory_bytes = 0;
   bool virtual_machine = false;

@@ -1,4 +1,4 @@
-// What ptl_info shows, gathered before it is printed in one form or another. Set-up path.
+// Facts that ptl_info shows, gathered before they are printed in one form or another. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -16,13 +16,13 @@ namespace lintel::info {
 struct TransportFacts {
   std::string name;
   bool usable = false;
-  std::string reason;          // what it reaches, or why it would not be used
-  bool is_unexpected = false;  // not usable, although it should be or was asked for
+  std::string reason;          // processes that it reaches, or why it would not be used
+  bool is_unexpected = false;  // not usable, although it should be or was requested
 };
 
 struct InterfaceFacts {
   ptl_interface_t number = 0;
-  bool is_default = false;  // what PTL_IFACE_DEFAULT means
+  bool is_default = false;  // the interface that PTL_IFACE_DEFAULT means
   std::vector<TransportFacts> transports;
 };
 
@@ -49,7 +49,7 @@ struct ConfigFacts {
   std::string unit;
   std::string allowed;
   std::string origin;  // "default", "environment", or "user file" or "system file"
-  std::string place;   // of its line in a file
+  std::string place;   // file and line of the setting
   std::string help;
   bool for_tests = false;
 };
@@ -71,8 +71,8 @@ struct NodeFacts {
   bool shm_usable = false;
   std::uint64_t shm_total_bytes = 0;
   std::uint64_t shm_free_bytes = 0;
-  std::uint64_t shm_needed_bytes = 0;  // for a process with many peers: PTL_SHM_MEMORY_KIB
-  int ptrace_scope = -1;               // of Yama; negative: the kernel has none
+  std::uint64_t shm_needed_bytes = 0;  // need of a process with many peers: PTL_SHM_MEMORY_KIB
+  int ptrace_scope = -1;               // setting of Yama; negative: the kernel has none
   bool userfaultfd_available = false;
   bool is_root = false;
   std::uint64_t receive_buffer_limit_bytes = 0;  // net.core.rmem_max
@@ -83,7 +83,7 @@ struct NodeFacts {
 struct DeviceFacts {
   std::string kind;   // "network" or "rdma"
   std::string name;   // "eth0", "mlx5_0:1"
-  std::string layer;  // of an RDMA port: "InfiniBand" or "Ethernet"
+  std::string layer;  // link layer of an RDMA port: "InfiniBand" or "Ethernet"
   std::string link;   // "up", "ACTIVE"
   bool is_up = false;
   std::string address;           // IPv4 addresses, or GIDs
@@ -112,7 +112,7 @@ struct Facts {
   std::vector<std::string> configuration_complaints;
   std::vector<std::string> log_lines;  // errors and warnings, each once
   std::string log_error;               // the last error of them
-  std::string nid_map_fault;           // how PTL_NIDMAP contradicts this node
+  std::string nid_map_fault;           // contradiction between PTL_NIDMAP and this node
   std::vector<std::string> missing_module_directories;
   std::vector<unsigned> progress_cpus;
   bool job_key_is_set = false;
@@ -121,7 +121,7 @@ struct Facts {
   std::vector<InterfaceFacts> interfaces;
   std::optional<OpenedFacts> opened;
   std::string open_problem;         // why `opened` is empty
-  bool is_no_interface = false;     // since there is none of that number
+  bool is_no_interface = false;     // there is no interface of that number
   bool fits_largest_limits = true;  // otherwise those of `opened` are the default ones
   std::vector<StatusRegister> registers;
   std::vector<ConfigFacts> configuration;
@@ -140,11 +140,11 @@ struct LimitField {
 };
 const std::vector<LimitField>& limit_fields();
 
-/** Without Portals: forks processes for a moment to see what the kernel permits. Call it before
- *  PtlInit. */
+/** Gathers facts without Portals: forks processes for a moment to test what the kernel permits.
+ * Call it before PtlInit. */
 NodeFacts gather_node_facts();
 
-/** Everything. `interface`: the one to open. Initializes Portals and finalizes it. */
+/** Gathers all facts. `interface`: the one to open. Initializes Portals and finalizes it. */
 Facts gather_facts(ptl_interface_t interface);
 
 /** The status registers of portals4.h and portals4_lintel.h, without values. */

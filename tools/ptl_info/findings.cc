@@ -1,4 +1,4 @@
-// What is wrong on this node or could be better, and what to do. Set-up path.
+// Finds what is wrong on this node or could be better, and what to do. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 
@@ -198,7 +198,7 @@ void check_nid(const Facts& facts, Findings& findings) {
         "correct PTL_NIDMAP, or set PTL_NID to the network interface whose address it has");
 }
 
-// What the library wrote about anything else.
+// Reports other lines that the library wrote.
 void check_log(const Facts& facts, Findings& findings) {
   for (const std::string& line : facts.log_lines) {
     const std::size_t reason = line.find(" opens without ");

@@ -89,7 +89,7 @@ bool keep_warning(LogLevel level, const char* text) noexcept {
   return false;
 }
 
-// Those of the largest limits are no fault of the node.
+// Ignores warnings: those about the largest limits are no fault of the node.
 bool ignore_warning(LogLevel level, const char*) noexcept { return level > LogLevel::warn; }
 
 std::vector<std::string> gather_missing_module_directories() {

@@ -17,9 +17,7 @@ namespace {
 constexpr int found_problems = 1;
 constexpr int usage_error = 2;
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app(
       "Shows which transports this Portals library would use on this machine and why, its devices, "
       "what is wrong and what to do about it.",
@@ -50,32 +48,38 @@ int main(int argc, char** argv) {
     return app.exit(error, std::cout, std::cerr) == 0 ? 0 : usage_error;
   }
 
+  const lintel::info::Facts facts =
+      lintel::info::gather_facts(interface->count() > 0 ? number : PTL_IFACE_DEFAULT);
+  if (as_json) {
+    lintel::info::print_json(facts);
+  } else if (only_configuration) {
+    lintel::info::print_configuration(facts, all);
+  } else if (all) {
+    lintel::info::print_text(facts);
+  } else {
+    lintel::info::print_screen(facts);
+  }
+  // The screen has them as findings.
+  if (as_json || only_configuration || all) {
+    for (const std::string& line : facts.log_lines)
+      std::fprintf(stderr, "ptl_info: %s\n", line.c_str());
+    if (facts.log_error.empty() && !facts.open_problem.empty())
+      std::fprintf(stderr, "ptl_info: the interface cannot be opened: %s\n",
+                   facts.open_problem.c_str());
+  }
+  if (only_configuration) return 0;
+  const bool is_wrong = std::any_of(facts.findings.begin(), facts.findings.end(),
+                                    [](const lintel::info::Finding& finding) {
+                                      return finding.severity == lintel::info::Severity::problem;
+                                    });
+  return is_wrong ? found_problems : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
   try {
-    const lintel::info::Facts facts =
-        lintel::info::gather_facts(interface->count() > 0 ? number : PTL_IFACE_DEFAULT);
-    if (as_json) {
-      lintel::info::print_json(facts);
-    } else if (only_configuration) {
-      lintel::info::print_configuration(facts, all);
-    } else if (all) {
-      lintel::info::print_text(facts);
-    } else {
-      lintel::info::print_screen(facts);
-    }
-    // The screen has them as findings.
-    if (as_json || only_configuration || all) {
-      for (const std::string& line : facts.log_lines)
-        std::fprintf(stderr, "ptl_info: %s\n", line.c_str());
-      if (facts.log_error.empty() && !facts.open_problem.empty())
-        std::fprintf(stderr, "ptl_info: the interface cannot be opened: %s\n",
-                     facts.open_problem.c_str());
-    }
-    if (only_configuration) return 0;
-    const bool is_wrong = std::any_of(facts.findings.begin(), facts.findings.end(),
-                                      [](const lintel::info::Finding& finding) {
-                                        return finding.severity == lintel::info::Severity::problem;
-                                      });
-    return is_wrong ? found_problems : 0;
+    return run(argc, argv);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "ptl_info: %s\n", error.what());
     return 1;

@@ -1,4 +1,4 @@
-// What the node permits: reading other processes, membarrier, /dev/shm. Set-up path.
+// Tests what the node permits: reading other processes, membarrier, /dev/shm. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fcntl.h>
 #include <linux/membarrier.h>

@@ -105,7 +105,7 @@ Json opened_of(const Facts& facts) {
 void print_json(const Facts& facts) {
   Json json;
   json["tool"] = "ptl_info";
-  json["version"] = 2;  // of this form: tools/ptl_info/schema.json
+  json["version"] = 2;  // version of the form in tools/ptl_info/schema.json
   json["library"] = "Lintel " + facts.library_version;
   json["portals_version"] =
       std::to_string(PTL_MAJOR_VERSION) + "." + std::to_string(PTL_MINOR_VERSION);

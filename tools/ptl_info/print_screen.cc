@@ -1,4 +1,4 @@
-// What most people want to know, on one screen. Set-up path.
+// Prints the most important facts, on one screen. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cstdio>
 

@@ -14,7 +14,8 @@
 namespace lintel::perf {
 namespace {
 
-// What Portals shall make of a target value, a value sent, and for swaps an operand (table 3-4).
+// Returns the result that Portals must compute of a target value, a value sent, and for swaps an
+// operand (table 3-4).
 template <class T>
 T apply(ptl_op_t operation, T target, T sent, T operand) {
   switch (operation) {
@@ -189,7 +190,7 @@ std::uint64_t datatype_bytes(ptl_datatype_t datatype) {
   return datatype == PTL_INT32_T || datatype == PTL_FLOAT ? 4 : 8;
 }
 
-bool single_item(ptl_op_t operation) { return operation != PTL_SWAP && operation > PTL_SWAP; }
+bool single_item(ptl_op_t operation) { return operation > PTL_SWAP; }
 
 std::unique_ptr<Verifier> make_atomic_verifier(const AtomicModel& model) {
   switch (model.datatype) {

@@ -34,8 +34,8 @@ struct AtomicModel {
   ptl_datatype_t datatype;
   const Region& source;
   const Region& target;   // exposed here
-  const Region* fetched;  // of the initiator of fetching operations; else nullptr
-  Operand* operand;       // of PtlSwap; else nullptr
+  const Region* fetched;  // initiator of fetching operations: their result; else nullptr
+  Operand* operand;       // operand of PtlSwap; else nullptr
 };
 
 std::unique_ptr<Verifier> make_atomic_verifier(const AtomicModel& model);

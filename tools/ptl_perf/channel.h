@@ -69,7 +69,7 @@ class Exposure {
   std::vector<MatchEntry> match_entries_;
 };
 
-/** What a memory descriptor reports of the operations that start from it. */
+/** Reports of a memory descriptor about the operations that start from it. */
 enum class Completion { nothing, full, counting };
 
 Completion completion_of(Ack ack);
@@ -83,9 +83,9 @@ class Source {
   Source(Endpoint& endpoint, const Region& region, Completion completion, unsigned counted,
          std::uint64_t event_capacity);
 
-  /** For operations that only their answers complete. With an acknowledgment, one that cannot be
-   *  delivered is an event or a failure where the answer is awaited. A counter that the answers
-   *  have also counts each acknowledgment. */
+  /** Makes a source for operations that are complete only with their answers. If an acknowledgment
+   *  is requested, an operation that cannot be delivered is an event or a failure where the answer
+   *  is awaited. A counter of the answers also counts each acknowledgment. */
   Source(Endpoint& endpoint, const Region& region, const Exposure& answers);
 
   ptl_handle_md_t descriptor() const { return descriptor_.get(); }

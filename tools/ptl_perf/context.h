@@ -1,4 +1,4 @@
-// What a test needs to run in one process. Set-up path.
+// Data that a test needs to run in one process. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -25,7 +25,8 @@ struct Context {
   ProgressLine& progress;
   Reporter* reporter;  // rank 0 only
   TickScale scale{};
-  std::vector<std::uint64_t> stamps{};  // of the timed loops; allocated and touched beforehand
+  std::vector<std::uint64_t>
+      stamps{};  // times of the timed loops; allocated and touched beforehand
 
   Endpoint& endpoint() { return session.endpoint(settings); }
 

@@ -1,4 +1,4 @@
-// How ptl_perf fails. Set-up path: nothing here runs while all is well.
+// Failures of ptl_perf. Set-up path: nothing here runs unless something fails.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ptl_perf/errors.h"
 

@@ -1,5 +1,5 @@
-// How ptl_perf fails: exit codes, and the exception that carries one. The `require` checks sit in
-// timed loops; what they call when something is wrong is kept out of line.
+// Failures of ptl_perf: exit codes, and the exception that carries one. The `require` checks are in
+// timed loops; the functions that they call on a failure are not inline.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -29,8 +29,8 @@ class Failure : public std::runtime_error {
   ExitCode code_;
 };
 
-/** What to add when an operation failed because its target cannot be reached; until the object is
- *  destroyed. One at a time. */
+/** Adds an explanation when an operation failed because its target cannot be reached, until the
+ *  object is destroyed. One object at a time. */
 class LostPeerExplanation {
  public:
   explicit LostPeerExplanation(std::function<std::string()> explain);

@@ -20,7 +20,7 @@ class HostRendezvous final : public Rendezvous {
   /** Rank 1: takes the command line from the other end. */
   explicit HostRendezvous(Socket connection);
 
-  /** Of the other end, at rank 1. */
+  /** Returns the arguments of the other end, at rank 1. */
   const std::vector<std::string>& arguments() const { return arguments_; }
   /** Rank 1: whether the command line can be followed; an empty text if so. */
   void answer(const std::string& problem) { connection_.send(problem); }
@@ -48,7 +48,7 @@ class HostRendezvous final : public Rendezvous {
 
   unsigned rank_;
   Socket connection_;
-  std::string own_host_;  // its name, which others may have, and what tells it from those
+  std::string own_host_;  // name of the host, with a part that makes it unique
   std::string other_host_;
   std::vector<std::string> arguments_;
 };

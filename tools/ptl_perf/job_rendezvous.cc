@@ -23,7 +23,7 @@ constexpr unsigned retry_ms = 100;
 
 }  // namespace
 
-/** What the processes talk through; made when the interface is open. */
+/** Portals objects through which the processes communicate; made when the interface is open. */
 struct JobRendezvous::Mailbox {
   Mailbox(ptl_handle_ni_t opened, unsigned writers)
       : interface(opened),

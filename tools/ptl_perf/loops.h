@@ -10,7 +10,7 @@
 
 namespace lintel::perf {
 
-/** In place of verification: nothing. */
+/** Check that does nothing, in place of verification. */
 struct NoCheck {
   void before() {}
   void after() {}
@@ -43,7 +43,7 @@ void answer(Operation& operation, Waiter& arrivals, Check& check, const Pass& pa
   }
 }
 
-/** How many operations are in flight. */
+/** Number of operations in flight. */
 struct Window {
   std::uint64_t operations;             // window = chunk * (lag + 1)
   std::uint64_t chunk;                  // operations issued between two waits

@@ -28,7 +28,7 @@
 namespace lintel::perf {
 namespace {
 
-// Where this process is among those on its node.
+// Place of this process among those on its node.
 struct LocalPlace {
   unsigned rank;
   unsigned processes;
@@ -116,7 +116,7 @@ std::string host_name() {
   return name;
 }
 
-// Which ranks are where, if that is not the same for all.
+// Describes which ranks are on which node; empty if all are on one.
 std::string describe_nodes(const Session& session) {
   const std::vector<unsigned>& nodes = session.nodes();
   const unsigned count = *std::max_element(nodes.begin(), nodes.end()) + 1;
@@ -231,7 +231,7 @@ LocalPlace place_of(const HostRendezvous& rendezvous) {
   return rendezvous.same_host() ? LocalPlace{rendezvous.rank(), 2} : LocalPlace{0, 1};
 }
 
-// In the listening process: the command line comes from the other end. Rank 0 alone writes files.
+// Runs the listening process: the command line comes from the other end. Rank 0 alone writes files.
 int take_part_for_other_host(Socket connection, char* program) {
   try {
     std::fprintf(stderr, "ptl_perf: measuring with %s\n", connection.peer_address().c_str());

@@ -1,4 +1,5 @@
-// From a timed loop to a line of the result: how many operations, warm-up, gathering. Set-up path.
+// Makes a line of the result with a timed loop: number of operations, warm-up, gathering. Set-up
+// path.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <cmath>
@@ -36,8 +37,8 @@ std::uint64_t round_up(double value, std::uint64_t multiple) {
 }
 
 struct Trial {
-  double elapsed_ns;  // of everything
-  double timed_ns;    // of what the result will count; the same, for most tests
+  double elapsed_ns;  // duration of the whole loop
+  double timed_ns;    // duration that the result counts; the same, for most tests
 };
 
 // One pass that is not part of the result, as rank 0 saw it; the same at all ranks.
@@ -69,7 +70,7 @@ Plan plan_from_time(Context& context, const Point& point, const Body& body) {
   try_pass(context, point, body, point.granularity);  // pages, connections and caches are cold
   std::uint64_t tried = point.granularity;
   Trial trial = try_pass(context, point, body, tried);
-  double least_ns = trial.timed_ns / static_cast<double>(tried);  // of one operation
+  double least_ns = trial.timed_ns / static_cast<double>(tried);  // time of one operation
   while (trial.elapsed_ns < enough_ns) {
     tried *= 4;
     trial = try_pass(context, point, body, tried);

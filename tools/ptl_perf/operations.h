@@ -29,7 +29,7 @@ class SlotOffset {
   std::uint64_t end_bytes_;
 };
 
-/** Where operations go. */
+/** Target of operations. */
 struct Destination {
   ptl_process_t process{};
   ptl_pt_index_t index = 0;

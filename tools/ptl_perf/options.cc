@@ -152,7 +152,7 @@ void add_portals_options(CLI::App& app, Settings& settings) {
                 return;
               }
             } catch (const std::exception&) {
-              // Not a number: the complaint below says what is.
+              // The text is no number: the error below says what is permitted.
             }
             throw CLI::ValidationError("--interface",
                                        "'" + text +
@@ -284,7 +284,7 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// What a test cannot do with options that are right for others.
+// Checks options that some tests cannot use.
 void check_tests(const Settings& settings) {
   const bool only_latency = settings.metrics == std::vector<std::string>{"latency"};
   if (settings.ack == Ack::none && contains(settings.metrics, "completion")) {
@@ -311,7 +311,7 @@ void check_tests(const Settings& settings) {
   }
 }
 
-// What the options allow one by one but not together.
+// Checks options that exclude each other.
 void check_together(const Settings& settings) {
   check_tests(settings);
   if (settings.sizes_bytes.empty() && settings.min_bytes > settings.max_bytes) {

@@ -8,7 +8,7 @@
 
 namespace lintel::perf {
 
-/** What the process shall exit with at once: after --help, or after a wrong option. */
+/** Exit code of a process that ends at once: after --help, or after a wrong option. */
 struct ExitNow {
   int code;
 };

@@ -59,7 +59,7 @@ void measure_size(Context& context, std::uint64_t size_bytes) {
   session.barrier();
   std::optional<Result> result = sink.with_waiter(settings.wait, [&](auto waiter) {
     return measure(context, point, [&](const Pass& pass) -> std::uint64_t {
-      in_time = 0;  // of the last pass, which is the timed one
+      in_time = 0;  // only the last pass, which is the timed one, counts
       PartialClock clock(pass);
       for (std::uint64_t i = pass.operations; i != 0; --i) {
         session.barrier();

@@ -1,4 +1,4 @@
-// By which transports the processes of a measurement reach each other. Set-up path.
+// Transports by which the processes of a measurement reach each other. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace lintel::perf {
 
-/** How one rank sends to another. */
+/** Path by which one rank sends to another. */
 struct PathFacts {
   unsigned from = 0;
   unsigned to = 0;

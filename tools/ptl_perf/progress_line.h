@@ -16,10 +16,10 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  /** So many lines of results follow. */
+  /** Sets the number of lines of results that follow. */
   void expect(std::size_t points);
 
-  /** The next one is `label`. */
+  /** Shows that the next line is `label`. */
   void show(const std::string& label);
 
   /** Takes the line away, for output that stays. */

@@ -1,6 +1,5 @@
-// How the processes of a measurement find each other and agree on things outside of what is
-// measured. Set-up path.
-// SPDX-License-Identifier: BSD-3-Clause
+// Exchange between the processes of a measurement, outside of the measurement itself: they find
+// each other and agree on data. Set-up path. SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <portals4.h>
@@ -17,7 +16,7 @@ namespace lintel::perf {
 
 using Bytes = std::vector<std::byte>;
 
-/** What one process may hand over in gather() or broadcast(). */
+/** Maximum length of the data of one process in gather() or broadcast(). */
 inline constexpr std::size_t max_exchange_bytes = std::size_t{4} << 20;
 
 /** All processes call the collective functions in the same order. None is thread safe. */
@@ -31,10 +30,10 @@ class Rendezvous {
   virtual unsigned rank() const = 0;
   virtual unsigned size() const = 0;
 
-  /** How the processes came to be, for the header of the output. */
+  /** Returns how the processes were started, for the header of the output. */
   virtual std::string description() const = 0;
 
-  /** The pid to open the interface with; PTL_PID_ANY if the library shall choose. */
+  /** Returns the pid for the interface; PTL_PID_ANY if the library chooses. */
   virtual ptl_pid_t requested_pid() const = 0;
 
   /** Collective, first of all: gives each process the physical identifiers of all, by rank.
@@ -46,6 +45,7 @@ class Rendezvous {
   virtual std::vector<unsigned> nodes(const std::vector<ptl_process_t>& processes) const {
     std::map<ptl_nid_t, unsigned> numbers;
     std::vector<unsigned> nodes;
+    nodes.reserve(processes.size());
     for (const ptl_process_t& process : processes) {
       nodes.push_back(numbers.try_emplace(process.phys.nid, static_cast<unsigned>(numbers.size()))
                           .first->second);

@@ -1,4 +1,4 @@
-// Where results go. Set-up path.
+// Output of results. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ptl_perf/report.h"
 

@@ -1,4 +1,4 @@
-// Where results go: a table for people, JSON and CSV for programs. Set-up path.
+// Output of results: a table for people, JSON and CSV for programs. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -15,16 +15,16 @@
 
 namespace lintel::perf {
 
-/** What a reader must know to judge the numbers. */
+/** Circumstances that a reader needs to judge the numbers. */
 struct Circumstances {
   tools::Machine machine;
   std::string library;           // "Lintel 0.1.0, Portals 4.3"
   std::string interface;         // "default, nid 192.0.2.1 pid 7"
-  std::vector<PathFacts> paths;  // of the pairs
+  std::vector<PathFacts> paths;  // paths of the pairs
   std::string host;
   std::string date;       // "2026-03-01T12:00:00Z"
-  double load = 0;        // of the machine, before the measurement
-  std::string processes;  // how many, where from
+  double load = 0;        // load of the machine, before the measurement
+  std::string processes;  // number of processes, and how they were started
   std::string pinning;
   std::string clock;
   std::vector<std::pair<std::string, std::string>> environment;  // PTL_* variables that are set

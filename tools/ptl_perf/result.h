@@ -1,4 +1,4 @@
-// What is measured at one point of a sweep, and what came out. Set-up path.
+// Description and result of one point of a sweep. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -16,8 +16,8 @@ namespace lintel::perf {
 struct Point {
   std::string test;           // "put"
   std::string metric;         // "latency"
-  std::string configuration;  // how Portals is used
-  std::string meaning;        // what a time means, as a sentence
+  std::string configuration;  // use of Portals, as text
+  std::string meaning;        // meaning of a time, as a sentence
   std::optional<std::uint64_t> size_bytes;
   std::string parameter_name;  // "depth"; empty: the test has no parameter
   std::uint64_t parameter = 0;
@@ -38,7 +38,7 @@ struct Point {
 
 /** A value that only some tests have. */
 struct Extra {
-  std::string name;  // with its unit, as in JSON: "processor_percent"
+  std::string name;  // name with its unit, as in JSON: "processor_percent"
   std::string title;
   double value = 0;
   int decimals = 2;
@@ -46,10 +46,10 @@ struct Extra {
 
 struct Result {
   Point point;
-  std::uint64_t operations = 0;  // of all initiators
+  std::uint64_t operations = 0;  // number of operations of all initiators
   std::uint64_t batch = 1;       // operations per sample
   std::optional<Distribution> times_ns;
-  std::vector<std::pair<unsigned, Distribution>> by_initiator;  // with its rank
+  std::vector<std::pair<unsigned, Distribution>> by_initiator;  // each with its rank
   std::optional<double> rate_per_s;
   std::optional<double> bandwidth_bytes_per_s;
   std::vector<Extra> extras;

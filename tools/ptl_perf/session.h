@@ -20,7 +20,7 @@ struct Endpoint {
   ptl_ni_limits_t limits{};
   bool matching = true;
   bool logical = false;
-  std::vector<ptl_process_t> addresses;  // by rank, in the form that this interface takes
+  std::vector<ptl_process_t> addresses;  // indexed by rank, in the form of this interface
 };
 
 /** The processes work in pairs of an initiator and a target: ranks 2k and 2k+1, unless another
@@ -58,7 +58,7 @@ class Session {
   ptl_process_t physical_id() const { return physical_id(rank()); }
   ptl_process_t physical_id(unsigned rank) const { return identifiers_[rank]; }
 
-  /** By rank, numbered from 0. */
+  /** Returns the node of each rank. Nodes are numbered from 0. */
   const std::vector<unsigned>& nodes() const { return nodes_; }
 
   /** Resident memory in bytes, before PtlInit and right after the first PtlNIInit. */
@@ -70,9 +70,9 @@ class Session {
   ptl_interface_t interface_;
   int exceptions_at_start_;
   std::vector<ptl_process_t> identifiers_;  // physical, by rank
-  std::vector<unsigned> nodes_;             // by rank
+  std::vector<unsigned> nodes_;             // indexed by rank
   std::vector<unsigned> order_;             // ranks, two by two
-  unsigned position_ = 0;                   // of this process in order_
+  unsigned position_ = 0;                   // index of this process in order_
   std::map<std::pair<bool, bool>, std::unique_ptr<Endpoint>> endpoints_;
   std::uint64_t resident_bytes_before_start_ = 0;
   std::uint64_t resident_bytes_after_start_ = 0;

@@ -19,16 +19,16 @@ enum class Shapes { exact, mixed };
 enum class Pinning { automatic, off };
 
 struct Settings {
-  // What to measure. No tests: the short run.
+  // Tests to be measured. No tests: the short run.
   std::vector<std::string> tests;
   std::vector<std::string> metrics;  // empty: all that a test has
 
-  // How the interface is opened (spec 3.6.2).
+  // Interface and its options (spec 3.6.2).
   ptl_interface_t interface = PTL_IFACE_DEFAULT;
   bool matching = true;
   bool logical = false;
 
-  // How completion is learned.
+  // Means by which completion is found.
   Events events = Events::full;
   Wait wait = Wait::blocking;
   Ack ack = Ack::counting;
@@ -39,11 +39,11 @@ struct Settings {
   std::uint64_t max_bytes = std::uint64_t{4} << 20;
   std::uint64_t size_factor = 4;
   std::uint64_t window = 256;                            // operations in flight
-  std::uint64_t window_bytes = std::uint64_t{32} << 20;  // and their payload, at most
+  std::uint64_t window_bytes = std::uint64_t{32} << 20;  // maximum of their payload
   std::uint64_t buffers = 1;                             // slots that the messages rotate over
   bool huge_pages = false;
 
-  // How long.
+  // Duration of the measurement.
   double seconds_per_point = 0.2;
   std::optional<std::uint64_t> iterations;  // instead of a time
   std::optional<std::uint64_t> warm_up;     // operations before the timed ones
@@ -51,8 +51,8 @@ struct Settings {
   unsigned deadline_s = 60;
 
   // Processes.
-  std::string host;     // not empty: the other one listens there
-  bool listen = false;  // for others to measure with
+  std::string host;     // host on which the other process listens; may be empty
+  bool listen = false;  // this process waits for measurements of others
   // Neither that of perftest (18515) nor of a process with PTL_PID_ANY, nor one that the kernel
   // gives out.
   unsigned port = 32123;

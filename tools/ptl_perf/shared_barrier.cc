@@ -36,7 +36,7 @@ void SharedBarrier::wait() {
   sleepers_.fetch_sub(1);
 }
 
-// Without yields: what runs then takes the cache.
+// Polls without yields: another program that runs meanwhile would take the cache.
 bool SharedBarrier::poll_until_after(std::uint32_t round) const {
   const auto start = std::chrono::steady_clock::now();
   do {

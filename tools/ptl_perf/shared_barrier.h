@@ -22,7 +22,7 @@ class SharedBarrier {
   bool poll_until_after(std::uint32_t round) const;
 
   const std::uint32_t process_count_;
-  std::atomic<std::uint32_t> arrived_{0};  // in this round
+  std::atomic<std::uint32_t> arrived_{0};  // number of arrivals in this round
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<std::uint32_t> round_{0};  // futex
 };

@@ -1,4 +1,4 @@
-// What ptl_perf does without a test: a choice that takes about 5 s. Set-up path.
+// The run of ptl_perf without a test: a selection that takes about 5 s. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ptl_perf/context.h"
 #include "ptl_perf/tests.h"

@@ -39,7 +39,7 @@ int run_processes(unsigned process_count, const std::function<int(unsigned rank)
                     std::string("cannot start a process: ") + std::strerror(error));
     }
     if (child == 0) {
-      // Without the supervisor a process that waits for a dead peer would not end.
+      // If the supervisor is gone, a process that waits for a dead peer would not end.
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != parent) _exit(static_cast<int>(ExitCode::peer_lost));
       std::exit(body(rank));

@@ -1,4 +1,4 @@
-// What the tests of single operations have in common. Set-up path.
+// Common parts of the tests of single operations. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ptl_perf/sweep.h"
 
@@ -16,7 +16,7 @@ bool wants_metric(const Settings& settings, const std::string& metric) {
     return std::find(settings.metrics.begin(), settings.metrics.end(), metric) !=
            settings.metrics.end();
   }
-  // With --sizes the lines of the rate would be those of the bandwidth once more.
+  // With --sizes the lines of the rate would repeat those of the bandwidth.
   if (metric == "rate") return settings.sizes_bytes.empty();
   return metric != "completion";
 }

@@ -1,5 +1,5 @@
-// What the tests of single operations have in common: which metrics and sizes, and the head of a
-// result line. Set-up path.
+// Common parts of the tests of single operations: metrics and sizes, and the head of a result line.
+// Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -19,11 +19,11 @@ bool wants_metric(const Settings& settings, const std::string& metric);
 std::vector<std::uint64_t> sizes_of(const Settings& settings, std::uint64_t unit_bytes,
                                     std::uint64_t limit_bytes);
 
-/** Those for the rate: --sizes if given, else 8 bytes. */
+/** Returns the sizes for the rate: --sizes if given, else 8 bytes. */
 std::vector<std::uint64_t> rate_sizes_of(const Settings& settings, std::uint64_t unit_bytes,
                                          std::uint64_t limit_bytes);
 
-/** What a region needs. */
+/** Requirements of a region. */
 struct Layout {
   std::uint64_t slots;
   std::uint64_t guard_bytes;

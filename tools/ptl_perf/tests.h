@@ -22,7 +22,7 @@ const std::vector<Test>& all_tests();
 /** The test of that name, or nullptr. */
 const Test* find_test(std::string_view name);
 
-/** What --metric accepts. */
+/** Returns the words that --metric accepts. */
 const std::vector<std::string>& metric_names();
 
 void run_put(Context& context);

@@ -91,7 +91,7 @@ PutVerifier::PutVerifier(const Region& sent, const Region& received, unsigned ra
 void PutVerifier::prepare(std::uint64_t number) { fill_pattern(sent_, number, rank_, number); }
 
 void PutVerifier::inspect_arrivals(std::uint64_t first, std::uint64_t count) {
-  // Of those that went to the same slot the last one is there.
+  // Of several operations to the same slot the last one is there.
   const std::uint64_t seen = std::min(count, received_.slots());
   for (std::uint64_t number = first + count - seen; number < first + count; ++number) {
     check_pattern(received_, number, peer_, number, "a put");

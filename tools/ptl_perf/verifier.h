@@ -17,13 +17,15 @@ class Verifier {
   Verifier(const Verifier&) = delete;
   Verifier& operator=(const Verifier&) = delete;
 
-  /** At the initiator before operation `number`: fills what is sent, spoils what is fetched. */
+  /** Called at the initiator before operation `number`: fills the data to be sent, overwrites those
+   *  that will be fetched. */
   virtual void prepare(std::uint64_t number) = 0;
 
-  /** At the initiator after the reply to operation `number`. Throws on wrong data. */
+  /** Called at the initiator after the reply to operation `number`. Throws on wrong data. */
   virtual void inspect_reply(std::uint64_t /*number*/) {}
 
-  /** At the target when `count` operations from `first` have arrived. Throws on wrong data. */
+  /** Called at the target when `count` operations from `first` have arrived. Throws on wrong data.
+   */
   virtual void inspect_arrivals(std::uint64_t first, std::uint64_t count) = 0;
 };
 

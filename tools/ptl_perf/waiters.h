@@ -87,7 +87,7 @@ class CountWaiter {
 
   void next() { advance(1); }
 
-  /** It is counted among the arrivals. */
+  /** Counts an acknowledgment among the arrivals. */
   void acknowledged() { advance(1); }
 
   void advance(std::uint64_t count) {

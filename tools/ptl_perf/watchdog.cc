@@ -22,7 +22,7 @@ namespace {
 std::array<char, 256> message;
 volatile std::size_t message_length = 0;
 volatile std::sig_atomic_t watched_connection = -1;
-volatile std::sig_atomic_t seconds_left = 0;  // where there is a connection
+volatile std::sig_atomic_t seconds_left = 0;  // used if there is a connection
 
 constexpr char peer_ended[] = "\nptl_perf: the other process has ended\n";
 

@@ -19,7 +19,7 @@ class Watchdog {
   /** Progress was made: the time starts again. `doing` is named if it runs out. */
   void restart(const std::string& doing);
 
-  /** From now on the peer may end. */
+  /** Permits that the peer ends from now on. */
   void ignore_connection();
 
  private:

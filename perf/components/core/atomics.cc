@@ -33,11 +33,14 @@ void apply(benchmark::State& state, const Case& what, bool fetches) {
   std::vector<std::byte> fetched(length_bytes);
   const auto misalignment = reinterpret_cast<uintptr_t>(target.data()) % 64;
   std::byte* const start = target.data() + (64 - misalignment) % 64 + shift;
+  MemoryRegion region;
+  bool applied = region.open(start, length_bytes, false, true);
   for (auto _ : state) {
-    apply_atomic(what.operation, what.datatype, start, data.data(), nullptr,
-                 fetches ? fetched.data() : nullptr, items);
+    applied &= apply_atomic(what.operation, what.datatype, region, 0, data.data(), nullptr,
+                            fetches ? fetched.data() : nullptr, items);
     benchmark::ClobberMemory();
   }
+  if (!applied) state.SkipWithError("not applied");
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 
@@ -46,13 +49,15 @@ void compare_and_swap(benchmark::State& state) {
   const uint64_t value = 0;
   const uint64_t operand = 0;
   uint64_t fetched = 0;
+  MemoryRegion region;
+  bool applied = region.open(&target, sizeof target, false, true);
   for (auto _ : state) {
-    apply_atomic(PTL_CSWAP, PTL_UINT64_T, reinterpret_cast<std::byte*>(&target),
-                 reinterpret_cast<const std::byte*>(&value),
-                 reinterpret_cast<const std::byte*>(&operand),
-                 reinterpret_cast<std::byte*>(&fetched), 1);
+    applied &= apply_atomic(
+        PTL_CSWAP, PTL_UINT64_T, region, 0, reinterpret_cast<const std::byte*>(&value),
+        reinterpret_cast<const std::byte*>(&operand), reinterpret_cast<std::byte*>(&fetched), 1);
     benchmark::ClobberMemory();
   }
+  if (!applied) state.SkipWithError("not applied");
 }
 
 [[maybe_unused]] const bool registered = [] {

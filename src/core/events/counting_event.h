@@ -41,7 +41,7 @@ class alignas(128) CountingEvent {
   [[nodiscard]] ptl_ct_event_t get() const noexcept {
     return {success_.load(std::memory_order_acquire), failure_.load(std::memory_order_acquire)};
   }
-  // What PtlCTWait waits for.
+  // Returns whether PtlCTWait would return now.
   [[nodiscard]] bool reached(ptl_size_t test) const noexcept {
     return success_.load(std::memory_order_acquire) >= test ||
            failure_.load(std::memory_order_acquire) != 0;
@@ -131,7 +131,7 @@ class alignas(128) CountingEvent {
   TriggerQueue queue_ LINTEL_GUARDED_BY(lock_);
   Chain ready_ LINTEL_GUARDED_BY(lock_);   // reached while another thread was firing
   TriggeredOperation* batch_ = nullptr;    // belongs to the firing thread
-  CountingEvent* next_counter_ = nullptr;  // on the list of the firing thread
+  CountingEvent* next_counter_ = nullptr;  // link of the list of the firing thread
 };
 static_assert(sizeof(CountingEvent) == 128);
 
@@ -140,7 +140,7 @@ static_assert(sizeof(CountingEvent) == 128);
 // A round of polling needs no announcement: PtlCTFree waits for the end of the round, too.
 class CountAnnouncement {
  public:
-  // nullptr: nothing will be counted.
+  // `counter` is nullptr if nothing will be counted.
   explicit CountAnnouncement(CountingEvent* counter) noexcept : counter_(counter) {
     // Posting the event releases this.
     if (counter_ != nullptr) counter_->announced_counts.fetch_add(1, std::memory_order_relaxed);
@@ -172,9 +172,9 @@ struct TriggerWork {
 // Initial-exec: no call into the dynamic linker on the message path.
 [[gnu::tls_model("initial-exec")]] inline constinit thread_local TriggerWork trigger_work;
 
-// While one exists on a thread, operations that this thread's changes of counters reach are not run
-// but collected; the end of the outermost one runs them. For callers that hold a lock which the
-// executor may need.
+// Postpones triggered operations. While an object exists on a thread, operations that this thread's
+// changes of counters reach are collected and not run. The end of the outermost object runs them.
+// Used by callers that hold a lock which the executor may need.
 class TriggerHold {
  public:
   TriggerHold() noexcept { ++trigger_work.holds; }

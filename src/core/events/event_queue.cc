@@ -34,8 +34,8 @@ bool EventQueue::open(ptl_size_t count, unsigned flow_control_slots, WaitGate* g
   if (count > most - flow_control_slots) return false;
   const uint64_t needed = count + flow_control_slots;
   const auto shift = static_cast<unsigned>(std::bit_width(needed == 0 ? 0 : needed - 1));
-  // Only a ring of just this size will do: a larger one would spread few events over many cache
-  // lines. The rings of one object are of different sizes, so they are few and bounded.
+  // A ring of exactly this size is needed: a larger one would spread few events over many cache
+  // lines. The rings of one object have different sizes, so their number is bounded.
   Ring* ring = rings_;
   while (ring != nullptr && ring->capacity_shift != shift) ring = ring->previous;
   if (ring == nullptr) {

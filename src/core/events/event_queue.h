@@ -28,11 +28,12 @@ enum class GetStatus : uint8_t {
   ok,
   dropped,  // an event was returned; at least one before it was lost (PTL_EQ_DROPPED)
   empty,
-  contended,  // of try_get() only: not known yet
+  contended,  // only returned by try_get(): get_slowly() has to find out
 };
 
-// What table 3-3 of the spec defines of PTL_EVENT_SEND, PTL_EVENT_ACK and PTL_EVENT_REPLY. Most
-// messages have two of them at their initiator, so a reader leaves the other fields alone.
+// The fields that table 3-3 of the spec defines for PTL_EVENT_SEND, PTL_EVENT_ACK and
+// PTL_EVENT_REPLY. Most messages have two of these events at their initiator, so a reader does not
+// copy the other fields.
 struct InitiatorEvent {
   ptl_event_kind_t type;
   void* user_ptr;
@@ -93,7 +94,7 @@ class EventQueue {
     const GetStatus status = try_get(event);
     return status == GetStatus::contended ? get_slowly(event) : status;
   }
-  // The same without a call, for the common case; `contended`: get_slowly() tells.
+  // The same for the common case, without a call. After `contended`, call get_slowly().
   [[nodiscard, gnu::always_inline]] GetStatus try_get(ptl_event_t* event) noexcept {
     Ring& ring = *ring_.load(std::memory_order_acquire);
     const uint64_t head = ring.head.load(std::memory_order_relaxed);
@@ -108,7 +109,8 @@ class EventQueue {
     }
     return GetStatus::contended;
   }
-  // When the slot at the head is not complete, was overwritten or was taken by another reader.
+  // The same for a slot at the head that is not complete, was overwritten or was taken by another
+  // reader.
   [[nodiscard]] GetStatus get_slowly(ptl_event_t* event) noexcept;
 
   // Flow control (spec 2.8, 3.13.5). try_reserve() sets room for one event aside, so that posting
@@ -150,13 +152,13 @@ class EventQueue {
     LINTEL_ASSERT(slots != 0);
   }
 
-  // For those who look at the queue and do not wait: PhysicalInterface::poll_in_passing().
+  // Last poll round that looks at this queue have taken into account; see PassingPolls::poll().
   std::atomic<uint64_t> round_seen{0};
 
   // Slots of the ring: a power of two.
   [[nodiscard]] uint64_t capacity() const noexcept;
 
-  // For tests: continues an empty queue just before position `position`.
+  // Continues an empty queue at position `position`. For tests only.
   void start_at(uint64_t position) noexcept;
 
  private:
@@ -236,7 +238,7 @@ class EventQueue {
     prefetch(ring.slot(tail + one_event));
   }
 
-  // For the next writer: a large ring has left the caches since its last lap.
+  // Prefetches the slot of the next writer: a large ring has left the caches since its last lap.
   static void prefetch(const Slot& slot) noexcept {
     const auto* lines = reinterpret_cast<const std::byte*>(&slot);
     __builtin_prefetch(lines, 1);

@@ -1,5 +1,5 @@
-// The handle by which the application knows an object of a pool, kept in the object: one compare
-// tells whether a handle names it. Message path.
+// The handle that the application has for an object of a pool, kept in the object: one comparison
+// shows whether a handle names it. Message path.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ class LiveHandle {
     word_.store(handle, std::memory_order_release);
     return handle;
   }
-  // Of several calls for one handle one returns true.
+  // Ends the life of the object. If several threads call this for one handle, one gets true.
   [[nodiscard]] bool end(uint64_t handle) noexcept {
     return word_.compare_exchange_strong(handle, (handle + one_generation) | no_index,
                                          std::memory_order_acq_rel, std::memory_order_relaxed);
@@ -35,7 +35,7 @@ class LiveHandle {
 
  private:
   static constexpr uint64_t one_generation = uint64_t{1} << handle_index_bits;
-  // In place of the index while the object is free: a handle with it names no object of a pool.
+  // Index of a free object. A handle with this index names no object of a pool.
   static constexpr uint64_t no_index = one_generation - 1;
 
   std::atomic<uint64_t> word_{no_index};

@@ -63,11 +63,11 @@ static_assert(offsetof(TriggeredOperation, count) + sizeof(TriggeredCount) <= 64
               "a triggered increment touches one cache line of its operation");
 static_assert(sizeof(TriggeredOperation) <= 256);
 
-// What a counter needs from the core.
+// Functions of the core that a counter calls.
 class TriggerExecutor {
  public:
-  // Runs a fired operation of any kind but ct_inc and ct_set, and gives it back to its pool when it
-  // pleases. Called without any lock of the counter held, one at a time per counter; may move
+  // Runs a fired operation of any kind but ct_inc and ct_set, and gives it back to its pool, now or
+  // later. Called without any lock of the counter held, one at a time per counter; may change
   // counters, whose operations then run after this call has returned to the counter.
   virtual void execute(TriggeredOperation& operation) noexcept = 0;
 

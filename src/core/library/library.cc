@@ -39,7 +39,8 @@ static_assert(physical_interfaces == interface_table_size / logical_interfaces);
 
 struct Logical {
   Logical(PhysicalInterface& physical, unsigned slot, unsigned index, uint8_t incarnation) noexcept
-      : interface(physical, physical.id(), slot, static_cast<uint8_t>(index), incarnation) {
+      : interface(physical, physical.initiator(), physical.id(), slot, static_cast<uint8_t>(index),
+                  incarnation) {
     interface.set_executor(triggers);
   }
   static void* operator new(size_t bytes, std::align_val_t alignment) {
@@ -168,7 +169,7 @@ int initialize_library() noexcept {
     set_log_level(static_cast<LogLevel>(config_choice(ConfigKey::log_level)));
     const std::optional<uint32_t> rank = find_job_rank();
     set_log_speaker(host_name().c_str(), rank ? std::to_string(*rank).c_str() : "");
-    // Going on without a key that was asked for would open the process to those that it keeps out.
+    // Continuing without a requested key would open the process to those that it keeps out.
     if (!settle_job_key()) {
       lib.references = 0;
       return PTL_FAIL;
@@ -228,7 +229,8 @@ int open_interface(uint32_t number, unsigned slot, uint32_t pid, const ptl_ni_li
   if (lib.references == 0) return PTL_NO_INIT;
   const unsigned index = number * logical_interfaces + slot;
   if (lib.logical[index] != nullptr) {
-    // All who open the interface share the first one's, whatever pid is asked for (spec 3.6.2).
+    // All calls that open the interface share the first one, whatever pid is requested (spec
+    // 3.6.2).
     *interface = &lib.logical[index]->interface;
     ++(*interface)->references;
     return PTL_OK;

@@ -20,11 +20,11 @@ extern ProcessPage process;
 extern std::atomic<const ptl_lintel_hooks_t*> hooks;
 }  // namespace library_detail
 
-// What a run-time library wants to be told; nullptr if there is none.
+// Returns the hooks of a run-time library; nullptr if none has installed any.
 [[nodiscard]] inline const ptl_lintel_hooks_t* interface_hooks() noexcept {
   return library_detail::hooks.load(std::memory_order_acquire);
 }
-// PtlLintelSetJobKey: for physical interfaces that are opened from now on.
+// PtlLintelSetJobKey: sets the key of physical interfaces that are opened from now on.
 [[nodiscard]] int set_job_key(std::string key) noexcept;
 
 // PtlInit succeeded and the matching PtlFini has not been called.

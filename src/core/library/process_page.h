@@ -1,7 +1,7 @@
-// What no child process may inherit, whatever made it: a page that the kernel fills with zeros in
-// every child. A child of fork() forgets its parent's objects in a handler (abandon_in_child()),
-// but _Fork() and clone() call none. Such a child finds no interface on the usual path of a call,
-// without a test for it. Set-up path.
+// Data that no child process may inherit: a page that the kernel fills with zeros in every child. A
+// child of fork() abandons its parent's objects in a handler (abandon_in_child()), but _Fork() and
+// clone() call no handler. Such a child finds no interface on the usual path of a call, without a
+// test for it. Set-up path.
 #pragma once
 
 #include <atomic>
@@ -21,16 +21,17 @@ inline constexpr size_t process_page_bytes = 4096;
 
 // Nothing else may lie in the page.
 struct alignas(process_page_bytes) ProcessPage {
-  // Comes first: its address is that of the page, which saves each call an instruction.
+  // The first member: its address is that of the page, which saves each call an instruction.
   std::atomic<NetworkInterface*> interface_table[interface_table_size];
   std::atomic<bool> initialized;  // PtlInit succeeded and the matching PtlFini was not called
-  std::atomic<bool> used;         // by this process, since its first PtlInit
+  std::atomic<bool> used;         // this process has called PtlInit
   // Physical interfaces that PtlAbort must wake, for use in signal handlers.
   std::atomic<PhysicalInterface*> wakeable[physical_interfaces];
 };
 static_assert(sizeof(ProcessPage) == process_page_bytes);
 
-// Set-up path. False: the kernel does not offer it (Linux 4.14), or its pages are longer.
+// Set-up path. False: the kernel does not offer this (it needs Linux 4.14), or its pages are
+// longer.
 [[nodiscard]] bool keep_from_children(ProcessPage& page) noexcept;
 
 }  // namespace lintel

@@ -1,4 +1,4 @@
-// For debuggers. Reads everything without locks: the thread that holds one may be stopped.
+// Prints the state for debuggers. Takes no locks: a thread that holds one may be stopped.
 #include "core/library/state_dump.h"
 
 #include <unistd.h>
@@ -65,21 +65,20 @@ void write_interface(PhysicalInterface& physical,
            : token.asleep()        ? "an application thread sleeps with the poll token"
                                    : "between rounds",
            token.rounds() / 2, token.wanted() ? "a thread waits for the token" : "no thread waits");
-  const PeerTable& peers = physical.peers().all();
-  for (uint32_t i = 0; i < peers.size(); ++i) write_peer(peers.at(i), out);
+  for (const Peer& peer : physical.peers().all()) write_peer(peer, out);
   unsigned operations = 0;
-  physical.operations().for_each([&](const Operation& operation) {
+  physical.initiator().operations().for_each([&](const Operation& operation) {
     if (operations++ >= most_of_a_kind) return;
     const Peer& peer = *operation.peer.load();
     out.line("  operation to %08x/%u, cookie %u: %s, %" PRIu64
              " bytes, portal %u, match bits 0x%" PRIx64 ", %s%s%s",
-             peer.id.nid, peer.id.pid, physical.operations().cookie_of(operation),
+             peer.id.nid, peer.id.pid, physical.initiator().operations().cookie_of(operation),
              kind_name(operation.header.kind), operation.header.length(), operation.header.pt_index,
              operation.header.match_bits, stage_text(operation.stage.load()),
              operation.answer_due ? ", answer due" : "", operation.streaming ? ", streams" : "");
   });
   unsigned transfers = 0;
-  physical.transfers().for_each([&](const Transfer& transfer) {
+  physical.target().transfers().table().for_each([&](const Transfer& transfer) {
     if (transfers++ >= most_of_a_kind) return;
     const Peer& peer = *transfer.peer.load();
     out.line("  transfer %s %08x/%u: %" PRIu64 " of %" PRIu64 " bytes moved, %" PRIu64

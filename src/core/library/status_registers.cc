@@ -26,7 +26,7 @@ namespace {
 // The message kinds that a register of a group adds up.
 struct KindGroup {
   MessageKind first;
-  MessageKind second;  // none: only the first
+  MessageKind second;  // MessageKind::none if the group has one kind
 };
 constexpr KindGroup kind_groups[PTL_SR_LINTEL_KINDS] = {
     {MessageKind::put, MessageKind::none},    {MessageKind::get, MessageKind::none},
@@ -91,7 +91,7 @@ std::optional<uint64_t> value_of(const NetworkInterface& interface, ptl_sr_index
     case PTL_SR_LINTEL_WAKEUPS:
       return physical.poller().counters.wakeups.get();
     case PTL_SR_LINTEL_FRAMES_REFUSED:
-      return physical.messages_refused.get();
+      return physical.refused_requests.messages.get();
     case PTL_SR_LINTEL_PEERS_FAILED:
       return physical.peers_failed.get();
     case PTL_SR_LINTEL_RETRANSMISSIONS:
@@ -143,9 +143,7 @@ Line transport_line(const PhysicalInterface& physical, const Transport& transpor
   uint64_t peers = 0;
   uint64_t messages = 0;
   uint64_t bytes = 0;
-  const PeerTable& all = physical.peers().all();
-  for (uint32_t i = 0; i < all.size(); ++i) {
-    const Peer& peer = all.at(i);
+  for (const Peer& peer : physical.peers().all()) {
     if (peer.transport != &transport) continue;
     ++peers;
     messages += sum_of(peer.sent.messages);
@@ -178,7 +176,7 @@ Report gather(const PhysicalInterface& physical) {
   const PollCounters& polls = physical.poller().counters;
   report.progress = {"progress",
                      {{"sends queued", physical.queues().queued.get()},
-                      {"messages refused", physical.messages_refused.get()},
+                      {"messages refused", physical.refused_requests.messages.get()},
                       {"peers failed", physical.peers_failed.get()},
                       {"polls", polls.polls.get()},
                       {"polls with work", polls.polls_with_work.get()},
@@ -226,7 +224,7 @@ std::string json_line(const PhysicalInterface& physical, const Report& report) {
       ", \"transports\": ", json_lines(report.transports), "}\n");
 }
 
-// With one write(), so that what several processes append does not mix.
+// Appends with one write(), so that the lines of several processes do not mix.
 void append(const std::string& path, const std::string& text) {
   const Descriptor file = open_file(path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666);
   const bool written = file.is_open() && write(file.get(), text.data(), text.size()) ==

@@ -12,8 +12,8 @@ namespace lintel {
 [[nodiscard]] bool read_status_register(const NetworkInterface& interface, ptl_sr_index_t index,
                                         ptl_sr_value_t* value) noexcept;
 
-// What PTL_STATS writes when an interface closes: lines for people, or a line of JSON in a file.
-// Set-up path.
+// Writes the statistics that PTL_STATS requests when an interface closes: lines of text, or a line
+// of JSON in a file. Set-up path.
 
 void report_statistics(const PhysicalInterface& physical) noexcept;
 

@@ -40,7 +40,7 @@ bool KeyedHeaderIndex::open(unsigned number, UnexpectedPool& pool, const MatchCr
   return true;
 }
 
-// Only while all buckets are empty, or about to be.
+// Requires that all buckets are empty, or are emptied before the next look-up.
 void KeyedHeaderIndex::set_bucket_count(uint32_t count) noexcept {
   bucket_count_ = count;
   bucket_mask_ = std::bit_ceil(count) - 1;
@@ -121,7 +121,7 @@ void KeyedHeaderIndex::split_bucket() noexcept {
   const uint32_t created = bucket_count_++;
   found_ = no_unexpected_header;
   if (created > bucket_mask_) bucket_mask_ = bucket_mask_ * 2 + 1;
-  // Its headers were in the bucket whose number lacks the highest bit.
+  // The headers of the new bucket were in the bucket whose number lacks the highest bit.
   uint32_t* kept = &buckets_[created & (bucket_mask_ >> 1)];
   uint32_t* moved = &buckets_[created];
   for (uint32_t leader = *kept; leader != no_unexpected_header;) {

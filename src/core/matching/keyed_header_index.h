@@ -63,13 +63,13 @@ class KeyedHeaderIndex {
   uint64_t seed_ = 0;
   UnexpectedPool* pool_ = nullptr;
   uint32_t* buckets_ = nullptr;  // leaders
-  KeyLinks* links_ = nullptr;    // by number; null: in the headers
-  size_t reserved_bytes_ = 0;    // for both
+  KeyLinks* links_ = nullptr;    // by number; null: the headers contain the links
+  size_t reserved_bytes_ = 0;    // size of both tables
   uint32_t bucket_count_ = 0;
   uint32_t bucket_mask_ = 0;      // one less than the power of two that holds bucket_count_
   uint32_t bucket_capacity_ = 0;  // reserved
   uint32_t leaders_ = 0;
-  uint32_t most_leaders_ = 0;  // since the index was last empty
+  uint32_t most_leaders_ = 0;  // maximum since the index was last empty
   // The header that first() found last and its bucket: most often it is removed next.
   uint32_t found_ = no_unexpected_header;
   uint32_t found_bucket_ = 0;

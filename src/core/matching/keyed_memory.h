@@ -1,4 +1,4 @@
-// Where the match and unexpected indexes get their tables from.
+// Source of memory for the tables of the match and unexpected indexes.
 // Connection path: called when a table is created or grows, never per message.
 #pragma once
 

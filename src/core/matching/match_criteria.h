@@ -1,4 +1,5 @@
-// What a match list entry asks of a message and what a message offers (spec 2.5.2, 3.12).
+// Criteria of a match list entry, and the fields of a message that they are compared with (spec
+// 2.5.2, 3.12).
 // Message path: pure arithmetic.
 #pragma once
 

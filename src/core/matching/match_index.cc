@@ -12,10 +12,10 @@ namespace lintel {
 struct MatchGroup {
   uint64_t ignore_bits;
   uint64_t source_mask;
-  uint32_t position;       // in the probes
-  MatchGroup* next_spare;  // while it has no nodes
+  uint32_t position;       // index of its probe
+  MatchGroup* next_spare;  // used while the group has no nodes
   KeyedTable<MatchNode> table;
-  uint64_t recent_slot;  // of the last insertion or removal: many repeat a key
+  uint64_t recent_slot;  // slot of the last insertion or removal: many repeat a key
 
   [[nodiscard]] bool has_shape_of(const MatchCriteria& criteria) const noexcept {
     return ((criteria.ignore_bits ^ ignore_bits) | (criteria.source_mask ^ source_mask)) == 0;
@@ -35,7 +35,8 @@ struct MatchGroup {
 
 namespace {
 
-// Whether a node of the table leads those with the key of `criteria`, which has the same shape.
+// Returns a test whether a node of the table leads the nodes with the key of `criteria`, which has
+// the shape of the group.
 auto leads(const MatchCriteria& criteria) noexcept {
   return [&criteria](const MatchNode& node) {
     return node.criteria.matches(criteria.match_bits, criteria.source);
@@ -89,7 +90,7 @@ bool MatchIndex::insert(MatchNode& node) noexcept {
   if (slot == nullptr) {
     slot = group->table.find_or_insert(group->hash_of(node.criteria, seed_), node,
                                        leads(node.criteria));
-    // Not a new group: the first nodes of a table need no memory.
+    // The group is not new: the first nodes of a table need no memory.
     if (slot == nullptr) return false;
     group->recent_slot = group->table.number_of(*slot);
   }
@@ -122,7 +123,7 @@ void MatchIndex::remove(MatchNode& node) noexcept {
       return;
     }
   }
-  // The leader goes, or the last one, which the leader knows.
+  // The node is the leader, or the last one of its key, to which the leader has a link.
   KeyedSlot<MatchNode>* const recent = group.recent_slot_of(node.criteria);
   KeyedSlot<MatchNode>& slot =
       recent != nullptr

@@ -14,7 +14,8 @@
 
 namespace lintel {
 
-// What a message needs to know of a group, side by side for all groups: two to a cache line.
+// Data of a group that a search reads. The probes of all groups lie in one array, two to a cache
+// line.
 struct MatchProbe {
   uint64_t significant_bits;
   uint64_t source_mask;
@@ -83,7 +84,7 @@ class alignas(64) MatchIndex {
   uint32_t group_count_ = 0;
   uint32_t group_capacity_ = inline_groups;
   uint64_t seed_;
-  MatchGroup* recent_group_ = nullptr;  // of the last insert: most appends repeat a shape
+  MatchGroup* recent_group_ = nullptr;  // group of the last insert: most appends repeat a shape
   MatchGroup* spare_groups_ = nullptr;
   // Parallel to probes_.
   MatchGroup** groups_;

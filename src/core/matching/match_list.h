@@ -22,8 +22,8 @@ class MatchList {
   MatchList& operator=(const MatchList&) = delete;
   ~MatchList();
 
-  // Whether messages are matched (the default). A list of a non-matching interface is only ever
-  // asked for its head, and saves the index. To be called while the list is empty.
+  // Whether messages are matched (the default). Only the head of a list of a non-matching interface
+  // is used, so it has no index. To be called while the list is empty.
   void set_matching(bool matching) noexcept {
     direct_limit_ = matching ? direct_limit : UINT32_MAX;
   }
@@ -93,7 +93,7 @@ class MatchList {
     MatchNode* node = head_matches ? head_ : index_->earliest(match_bits, source);
     if (node == nullptr || accepts(*node)) return node;
     index_->start_walk(match_bits, source);
-    node = index_->next_candidate();  // again the one just rejected
+    node = index_->next_candidate();  // returns the rejected node again
     do {
       node = index_->next_candidate();
     } while (node != nullptr && !accepts(*node));

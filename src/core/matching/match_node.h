@@ -18,8 +18,8 @@ struct MatchNode {
   uint64_t sequence = 0;  // grows in posting order within one list
   MatchNode* next_in_list = nullptr;
   MatchNode* previous_in_list = nullptr;
-  // Entries that ask for the same key, in posting order. The first of them leads: it alone is in
-  // its group's table, and its previous_of_key is the last.
+  // Entries with the same key, in posting order. The first of them is the leader: only the leader
+  // is in its group's table, and its previous_of_key is the last.
   MatchNode* next_of_key = nullptr;
   MatchNode* previous_of_key = nullptr;
   MatchGroup* group = nullptr;

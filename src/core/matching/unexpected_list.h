@@ -107,7 +107,7 @@ class UnexpectedList {
   UnexpectedPool* pool_ = nullptr;
   uint32_t head_ = no_unexpected_header;
   uint32_t tail_ = no_unexpected_header;
-  // Of the header removed last, as long as they are not linked to each other.
+  // Neighbours of the header that was removed last, while they are not linked to each other.
   UnexpectedHeader::Neighbours removed_{no_unexpected_header, no_unexpected_header};
   UnexpectedIndexes* indexes_ = nullptr;  // created by the first search of a long list
   uint32_t size_ = 0;

@@ -22,14 +22,14 @@ inline constexpr uint32_t no_unexpected_header = 0;
 // An index has twice as many buckets.
 inline constexpr uint32_t most_unexpected_headers = uint32_t{1} << 30;
 
-// Where a header is in one index of its list (see keyed_header_index.h). Headers with the same key
-// form a ring in arrival order; the first of them leads: it alone is in a bucket.
+// Links of a header in one index of its list (see keyed_header_index.h). Headers with the same key
+// form a ring in arrival order. The first of them is the leader: only the leader is in a bucket.
 struct KeyLinks {
   static constexpr uint32_t in_no_bucket = UINT32_MAX;
 
-  uint32_t next_of_key = no_unexpected_header;  // none: not in the index
+  uint32_t next_of_key = no_unexpected_header;  // no_unexpected_header: not in the index
   uint32_t previous_of_key = no_unexpected_header;
-  uint32_t next_in_bucket = no_unexpected_header;  // in_no_bucket: does not lead
+  uint32_t next_in_bucket = no_unexpected_header;  // in_no_bucket: not a leader
 };
 static_assert(sizeof(KeyLinks) == 12);
 
@@ -59,11 +59,11 @@ struct alignas(64) UnexpectedHeader {
   uint64_t hdr_data = 0;
   union {
     Neighbours in_list{};
-    // Matched the message while its data are arriving; the header is on no list then.
+    // Entry that matched the message while its data are arriving. The header is on no list then.
     // ListEntry::operations counts the message until it is reported.
     ListEntry* claimant;
   };
-  KeyLinks key;  // in index 0 of the list; other indexes keep theirs
+  KeyLinks key;  // links in index 0 of the list; other indexes contain their own
   // Belongs to the Arena while the header is free; otherwise see overflow_entry().
   std::atomic<uint32_t> next_free{0};
   ptl_uid_t uid = 0;
@@ -71,12 +71,12 @@ struct alignas(64) UnexpectedHeader {
   uint16_t length = 0;  // bytes
   MessageKind kind = MessageKind::none;
   uint8_t detailed : 1 = 0;
-  // Its data are still on the way. An overflow event must not be seen before they have arrived
+  // The data are still on the way. An overflow event must not be seen before they have arrived
   // (spec 2.5), so an entry that is appended and matches the header meanwhile claims it.
   uint8_t arriving : 1 = 0;
   uint8_t claimed : 1 = 0;
 
-  // Of a header in use: the index of the list entry that holds the data.
+  // Index of the list entry that holds the data. The header is in use.
   [[nodiscard]] uint32_t overflow_entry() const noexcept {
     return next_free.load(std::memory_order_relaxed);
   }
@@ -167,7 +167,7 @@ class UnexpectedPool {
 
   Arena<UnexpectedHeader> headers_;
   UnexpectedDetails* details_ = nullptr;
-  // For each header the `of_peer` of its sender; null: it is free.
+  // The `of_peer` of the sender of each header; null if the header is free.
   std::atomic<uint32_t>** counts_ = nullptr;
   uint32_t most_of_peer_ = 0;
 };

@@ -16,7 +16,7 @@ namespace lintel {
     criteria = {.ignore_bits = ~uint64_t{0}};
     return;
   }
-  // Ignored bits are cleared, so that entries that ask for the same have the same key.
+  // Ignored bits are cleared, so that entries with the same criteria have the same key.
   criteria.ignore_bits = entry.ignore_bits;
   criteria.match_bits = entry.match_bits & ~entry.ignore_bits;
   if (interface.logical()) {

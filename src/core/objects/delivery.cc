@@ -61,7 +61,8 @@ void settle_entry(NetworkInterface& interface, PortalEntry& portal, ListEntry& e
     }
   }
   if (entry.unexpected_headers != 0) return;
-  // Only buffers of the overflow list that could have held unexpected messages (spec 3.13.1).
+  // The event reports only buffers of the overflow list that could have held unexpected messages
+  // (spec 3.13.1).
   if (told && entry.list == PTL_OVERFLOW_LIST && !entry.has(PTL_ME_UNEXPECTED_HDR_DISABLE))
     portal.event_queue->queue.post(describe_entry(portal, entry, PTL_EVENT_AUTO_FREE));
   --portal.retained;
@@ -99,7 +100,7 @@ ptl_event_t describe_unexpected(NetworkInterface& interface, const PortalEntry& 
 
 namespace {
 
-// The kind that tells the same of an unexpected message.
+// Returns the corresponding kind of event for an unexpected message.
 ptl_event_kind_t overflow_of(ptl_event_kind_t kind) noexcept {
   static_assert(PTL_EVENT_GET_OVERFLOW == PTL_EVENT_GET + 1 &&
                 PTL_EVENT_PUT_OVERFLOW == PTL_EVENT_PUT + 1 &&

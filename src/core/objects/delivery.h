@@ -1,4 +1,4 @@
-// What follows when a message has been delivered into an entry: events, counts, unlinking
+// Actions after a message has been delivered into an entry: events, counts, unlinking
 // (spec 3.11.1, 3.12.1, 3.13.1). Message path.
 #pragma once
 
@@ -121,7 +121,8 @@ void settle_entry(NetworkInterface& interface, PortalEntry& portal, ListEntry& e
   interface.entries().release(interface.entries().index_of(entry));
 }
 
-// What an unexpected header is reported to: an entry that was appended, or a search that deletes.
+// Receiver of the report of an unexpected header: an entry that was appended, or a search that
+// deletes.
 struct OverflowListener {
   unsigned options;
   void* user_ptr;
@@ -145,7 +146,7 @@ void release_header(NetworkInterface& interface, PortalEntry& portal,
                                               const PortalEntry& portal,
                                               const UnexpectedHeader& header, ptl_event_kind_t type,
                                               void* user_ptr) noexcept LINTEL_REQUIRES(portal.lock);
-// The event that tells what happened to the entry itself.
+// Returns the event about the entry itself.
 [[nodiscard]] ptl_event_t describe_entry(const PortalEntry& portal, const ListEntry& entry,
                                          ptl_event_kind_t type) noexcept
     LINTEL_REQUIRES(portal.lock);

@@ -1,4 +1,4 @@
-// What the description of an entry may ask for (spec 3.11.1, 3.12.1). Message path.
+// Options that the description of an entry may contain (spec 3.11.1, 3.12.1). Message path.
 #pragma once
 
 #include "core/objects/network_interface.h"

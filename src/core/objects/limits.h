@@ -22,9 +22,9 @@ inline constexpr ptl_size_t largest_volatile_bytes = 512;
 // looked at.
 inline constexpr ptl_size_t largest_ordered_bytes = 4096;
 
-// What an interface grants when `desired` (may be NULL) is asked for: every field at least the
-// specification's minimum, at most the largest above, otherwise as desired. NULL, 0 and negative
-// values ask for the default.
+// Returns the limits of an interface for which `desired` (may be NULL) was requested: every field
+// is at least the specification's minimum, at most the largest above, otherwise as desired. NULL, 0
+// and negative values request the default.
 [[nodiscard]] ptl_ni_limits_t grant_limits(const ptl_ni_limits_t* desired) noexcept;
 
 }  // namespace lintel

@@ -15,8 +15,8 @@ namespace lintel {
 
 enum class EntryState : uint8_t {
   free,
-  linked,    // on its list
-  unlinked,  // off its list (automatically), kept while operations or headers refer to it
+  linked,    // the entry is on its list
+  unlinked,  // the entry was taken off its list; kept while operations or headers refer to it
 };
 
 struct ListEntry : MatchNode {
@@ -25,7 +25,7 @@ struct ListEntry : MatchNode {
   EntryState state = EntryState::free;
   ptl_list_t list = PTL_PRIORITY_LIST;
   uint16_t pt_index = 0;
-  // A put that fits goes to the offset that it asks for and posts one event at most.
+  // A put that fits is placed at the requested offset and posts one event at most.
   bool takes_plain_puts = false;
   bool unlink_announced = false;  // PTL_EVENT_AUTO_UNLINK was posted or is disabled
   unsigned options = 0;
@@ -40,8 +40,8 @@ struct ListEntry : MatchNode {
   // Generation, as in the handle, of a triggered append that is not due yet; 0: none. The thread
   // that clears it performs the append or cancels it.
   std::atomic<uint32_t> reserved_for{0};
-  // Generation, as in the handle, of a former use of this slot of whose end PtlMEUnlink has told
-  // the program.
+  // Generation, as in the handle, of a former use of this slot whose end PtlMEUnlink has reported
+  // to the program.
   std::atomic<uint32_t> end_told_of{0};
 
   [[nodiscard]] bool has(unsigned option) const noexcept { return (options & option) != 0; }

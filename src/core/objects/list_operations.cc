@@ -61,7 +61,8 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept {
 }
 
 int append_and_claim(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry) noexcept {
-  const TriggerHold hold;  // of the counts of claimed headers; ends after the lock
+  const TriggerHold
+      hold;  // postpones what the counts of claimed headers trigger until after unlock
   const LockGuard guard(portal.lock, std::adopt_lock);
   if (entry.has(PTL_ME_USE_ONCE)) {
     if (claim_first(interface, portal, entry)) {
@@ -153,7 +154,7 @@ int search_unexpected(NetworkInterface& interface, const EntryArguments& argumen
     }
     if (once) return PTL_OK;
   }
-  // Nothing (more) matches (spec 3.11.4, 3.12.4).
+  // No header matches, or no further one (spec 3.11.4, 3.12.4).
   if (tells) {
     ptl_event_t event{};
     event.type = PTL_EVENT_SEARCH;

@@ -8,7 +8,7 @@
 
 namespace lintel {
 
-// What an append or a search is given: an LE is an ME without match criteria.
+// Arguments of an append or a search: an LE is an ME without match criteria.
 struct EntryArguments {
   const ptl_me_t& entry;  // an LE fills the common fields
   CountingEvent* counter;
@@ -19,14 +19,15 @@ struct EntryArguments {
 // append_entry.h has the appends, reserved_append.h those that wait for a counter.
 
 enum class UnlinkResult {
-  unlinked,  // also an append that was not due yet and is cancelled
+  unlinked,  // unlinked now, or a triggered append was cancelled before it was due
   in_use,    // operations or headers refer to the entry
-  ended,     // it has unlinked itself: all its events are posted
+  ended,     // the entry was unlinked automatically: all its events are posted
   invalid,
 };
 [[nodiscard]] UnlinkResult unlink_by_handle(NetworkInterface& interface,
                                             const HandleFields& handle) noexcept;
-// For an entry that has ended. True: the program has not been told yet, and is told now.
+// Notes that PtlMEUnlink or PtlLEUnlink reports the end of an entry that has ended. True: no
+// earlier call has reported it.
 [[nodiscard]] bool tell_end(NetworkInterface& interface, const HandleFields& handle) noexcept;
 
 [[nodiscard]] int search_unexpected(NetworkInterface& interface, const EntryArguments& arguments,

@@ -51,7 +51,7 @@ struct alignas(64) MemoryDescriptor {
   return {descriptor, descriptor == nullptr ? 0 : descriptor->handle.generation()};
 }
 
-inline MemoryDescriptor* DescriptorReference::get() const noexcept {
+inline MemoryDescriptor* DescriptorReference::resolve() const noexcept {
   return descriptor != nullptr && descriptor->handle.generation() == generation ? descriptor
                                                                                 : nullptr;
 }

@@ -42,7 +42,7 @@ bool MemoryRegion::open_vector(const void* start, ptl_size_t length) noexcept {
   if (!sum_elements(elements, length, nullptr, &total)) return false;
   uint64_t* ends = nullptr;
   if (length > walked_elements) {
-    // Only now is it known that the array is there, so that `length` is a sane number.
+    // The array is accessible, so `length` is a plausible number.
     ends = new (std::nothrow) uint64_t[length];
     if (ends == nullptr) return false;
     if (!sum_elements(elements, length, ends, &total)) {

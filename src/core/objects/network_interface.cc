@@ -9,9 +9,10 @@
 
 namespace lintel {
 
-NetworkInterface::NetworkInterface(PhysicalInterface& physical, ProcessId own, unsigned slot,
-                                   uint8_t index, uint8_t incarnation) noexcept
+NetworkInterface::NetworkInterface(PhysicalInterface& physical, Initiator& initiator, ProcessId own,
+                                   unsigned slot, uint8_t index, uint8_t incarnation) noexcept
     : physical_(physical),
+      initiator_(initiator),
       own_(own),
       handle_(encode_handle({HandleType::interface, index, incarnation, 0, 0})),
       entry_handles_(encode_handle({HandleType::entry, index, incarnation, 0, 0})),

@@ -29,6 +29,7 @@ struct InterfaceStatus {
   std::atomic<uint64_t> unexpected_peak{0};
 };
 
+class Initiator;
 class PhysicalInterface;
 
 inline constexpr unsigned logical_interfaces = 4;  // over one physical interface
@@ -38,9 +39,9 @@ inline constexpr unsigned slot_logical = 2;
 
 class NetworkInterface {
  public:
-  // `own`: the address of the physical interface.
-  NetworkInterface(PhysicalInterface& physical, ProcessId own, unsigned slot, uint8_t index,
-                   uint8_t incarnation) noexcept;
+  // `initiator`, `own`: of the physical interface; its address is `own`.
+  NetworkInterface(PhysicalInterface& physical, Initiator& initiator, ProcessId own, unsigned slot,
+                   uint8_t index, uint8_t incarnation) noexcept;
   ~NetworkInterface();
 
   // Set-up path. Reserves the pools; PTL_NO_SPACE if the system refuses.
@@ -49,14 +50,16 @@ class NetworkInterface {
   [[nodiscard]] bool matching() const noexcept { return (request_flags_ & slot_matching) != 0; }
   [[nodiscard]] bool logical() const noexcept { return (request_flags_ & slot_logical) != 0; }
   [[nodiscard]] unsigned slot() const noexcept { return request_flags_ & flag_interface_mask; }
-  // What MessageHeader::flags of its requests begin with: the slot, and what the log needs.
+  // Initial MessageHeader::flags of the requests of this interface: the slot, and flags for the
+  // log.
   [[nodiscard]] unsigned request_flags() const noexcept { return request_flags_; }
   [[nodiscard]] PhysicalInterface& physical() const noexcept { return physical_; }
+  [[nodiscard]] Initiator& initiator() const noexcept { return initiator_; }
   [[nodiscard]] const ptl_ni_limits_t& limits() const noexcept { return limits_; }
   [[nodiscard]] uint64_t handle() const noexcept { return handle_; }
   [[nodiscard]] uint8_t incarnation() const noexcept { return incarnation_; }
-  // This process as others on the interface name it. The rank is PTL_RANK_ANY without a map or if
-  // the map does not hold this process.
+  // Identifier of this process on the interface. The rank is PTL_RANK_ANY if there is no map or if
+  // the map does not contain this process.
   [[nodiscard]] ptl_process_t own_id() const noexcept {
     ptl_process_t id{};
     if (logical()) {
@@ -82,7 +85,7 @@ class NetworkInterface {
     return entries_.contains(index) ? &entries_.at(index) : nullptr;
   }
 
-  // For LiveHandle::begin().
+  // Returns the argument of LiveHandle::begin().
   template <typename T>
   [[nodiscard]] uint64_t handle_family(HandleType type, const Arena<T>& pool,
                                        const T& object) const noexcept {
@@ -99,7 +102,7 @@ class NetworkInterface {
                : nullptr;
   }
 
-  // Set-up path: what runs the triggered operations of the interface's counters.
+  // Set-up path. `executor` runs the triggered operations of the interface's counters.
   void set_executor(TriggerExecutor& executor) noexcept { executor_ = &executor; }
   [[nodiscard]] TriggerExecutor* executor() const noexcept { return executor_; }
 
@@ -130,17 +133,18 @@ class NetworkInterface {
     const auto index = static_cast<uint32_t>(handle) & (handle_index_limit - 1);
     if (index >= pool.capacity()) [[unlikely]]
       return nullptr;
-    // Where no object has been used yet there are zeros: no handle but 0, see open().
+    // The memory of an object that was never used contains zeros: no handle but 0, see open().
     T* const object = &pool.at(index);
     if (object == nullptr) __builtin_unreachable();  // spares the callers a test
     return object->handle.is(handle) ? object : nullptr;
   }
 
   PhysicalInterface& physical_;
+  Initiator& initiator_;
   const ProcessId own_;
   TriggerExecutor* executor_ = nullptr;
   const uint64_t handle_;
-  const uint64_t entry_handles_;  // what the handles of entries share
+  const uint64_t entry_handles_;  // bits that the handles of all entries share
   const unsigned request_flags_;
   const uint8_t index_;
   const uint8_t incarnation_;

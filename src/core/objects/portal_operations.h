@@ -13,11 +13,11 @@ namespace lintel {
                                   uint32_t* pt_index) noexcept;
 // PTL_OK, PTL_ARG_INVALID, PTL_PT_IN_USE (entries or unexpected headers are left).
 [[nodiscard]] int free_portal(NetworkInterface& interface, uint32_t pt_index) noexcept;
-// Not enabled: from then on no message is accepted there (spec 3.7.3, 3.7.4). PTL_OK,
+// Enables or disables an entry. A disabled entry accepts no message (spec 3.7.3, 3.7.4). PTL_OK,
 // PTL_ARG_INVALID.
 [[nodiscard]] int set_portal_enabled(NetworkInterface& interface, uint32_t pt_index,
                                      bool enabled) noexcept;
-// No message is being delivered there (any more). The entry exists.
+// Returns whether no message is being delivered there. The entry exists.
 [[nodiscard]] bool portal_is_quiet(NetworkInterface& interface, uint32_t pt_index) noexcept;
 
 }  // namespace lintel

@@ -53,7 +53,7 @@ class RankMap {
   struct Ranks {
     uint64_t count = 0;
     uint32_t own_rank = PTL_RANK_ANY;
-    const ProcessId* at = nullptr;  // in one of the two:
+    const ProcessId* at = nullptr;  // entries of `own` or of `shared`
     std::unique_ptr<ProcessId[]> own;
     std::unique_ptr<SharedRanks> shared;
   };

@@ -27,13 +27,13 @@ namespace {
 
 constexpr const char* directory = "/dev/shm";
 constexpr const char* memory_name = "lintel-map";
-constexpr unsigned attempts = 8;  // at a link that others change meanwhile
+constexpr unsigned attempts = 8;  // maximum number, as others may change the link meanwhile
 constexpr uint64_t longest_filling_ns = 2'000'000'000;
 constexpr useconds_t look_after_us = 200;
 constexpr unsigned sweep_limit = 4096;  // directory entries looked at
 constexpr int all_seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 
-// At the start of the memory; the entries follow.
+// The start of the memory; the entries follow.
 struct Header {
   uint64_t magic;
   uint64_t count;
@@ -77,15 +77,15 @@ std::string read_link(const std::string& path) {
 
 enum class Target : uint8_t { memory, gone, unclear };
 
-// Where a link of ours leads: to memory of the kind that we make, nowhere any more, or we cannot
-// say.
+// Returns the kind of target of a link that this library made: memory with a map, none any more, or
+// unclear.
 Target classify(const std::string& target) {
   int process = 0;
   int fd = 0;
   int end = 0;
   if (std::sscanf(target.c_str(), "/proc/%d/fd/%d%n", &process, &fd, &end) != 2 ||
       target[static_cast<size_t>(end)] != '\0' || process <= 0)
-    return Target::gone;  // not what we write
+    return Target::gone;  // this library writes no such target
   if (kill(process, 0) != 0) return errno == ESRCH ? Target::gone : Target::unclear;
   char name[128];
   const ssize_t length = readlink(target.c_str(), name, sizeof name - 1);
@@ -130,8 +130,8 @@ const ProcessId* SharedRanks::entries() const noexcept {
 
 bool SharedRanks::map_file(int fd, uint64_t count) {
   mapped_bytes_ = sizeof(Header) + count * sizeof(ProcessId);
-  // Shared writable mappings are what the seals forbid, and older kernels take every shared mapping
-  // for one; a private one that nobody writes to has the same pages.
+  // The seals forbid shared writable mappings, and older kernels treat every shared mapping as one.
+  // A private mapping that nobody writes to has the same pages.
   void* const memory = mmap(nullptr, mapped_bytes_, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
   if (memory == MAP_FAILED) return false;
   memory_ = memory;
@@ -158,7 +158,7 @@ bool SharedRanks::create(const std::string& link, const ptl_process_t* mapping, 
   }
   link_ = link;
   OwnNames().remember(link);
-  published_ = std::move(memory);  // from here on the destructor takes care of the link
+  published_ = std::move(memory);  // from now on the destructor removes the link
   const int fd = published_.get();
   const Header header{header_magic, count, hash, 0};
   const bool filled = write_all(fd, &header, sizeof header, 0) &&

@@ -45,7 +45,7 @@ class SharedRanks {
 
   void* memory_ = nullptr;
   size_t mapped_bytes_ = 0;
-  Descriptor published_;  // if this object made the memory
+  Descriptor published_;  // open if this object made the memory
   std::string link_;
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/operations/peer_share.h"
 #include "util/address_space.h"
 #include "util/assert.h"
 #include "util/lock.h"
@@ -27,7 +26,31 @@ bool is_mostly_unused(const Arena<T>& pool, const std::atomic<uint32_t>& in_use)
 }
 
 static_assert(short_answer_bytes >= ack_batch_capacity * sizeof(uint32_t));
+
+bool answered_by_reply(const MessageHeader& request) noexcept {
+  return request.kind == MessageKind::get || request.kind == MessageKind::fetch_atomic ||
+         request.kind == MessageKind::swap;
+}
+
+// Whether the initiator expects an acknowledgement or a reply.
+bool expects_answer(const MessageHeader& request) noexcept {
+  return answered_by_reply(request) || request.asks_for_ack() ||
+         (request.flags & flag_remote_memory) != 0;
+}
 }  // namespace
+
+MessageHeader answer_header(const MessageHeader& request, MessageKind kind,
+                            const Outcome& outcome) noexcept {
+  MessageHeader header{};
+  header.kind = kind;
+  if (outcome.list == PTL_OVERFLOW_LIST) header.flags |= flag_overflow_list;
+  header.operation = static_cast<uint8_t>(outcome.fail);
+  if (outcome.source_fault) header.modes |= answer_source_fault;
+  header.cookie = request.cookie;
+  header.set_length(outcome.mlength);
+  header.remote_offset = outcome.offset;
+  return header;
+}
 
 bool AnswerSender::open(uint32_t long_answers) noexcept {
   return answers_.open(fitting_capacity(most_answers, sizeof(Answer))) &&
@@ -58,6 +81,40 @@ void AnswerSender::send(Peer& peer, const MessageHeader& header, const Piece* pi
   send_or_queue(peer, header, pieces, count, payload_length);
 }
 
+void AnswerSender::answer(Peer& peer, const MessageHeader& request, const Outcome& outcome,
+                          const std::byte* data) noexcept {
+  if (!expects_answer(request)) return;
+  const bool by_reply = answered_by_reply(request);
+  const bool exact = outcome.fail == PTL_NI_OK && outcome.mlength == request.length() &&
+                     outcome.offset == request.remote_offset && outcome.list == PTL_PRIORITY_LIST;
+  if (exact && !by_reply) return acknowledge_exactly(peer, request.cookie);
+  MessageHeader header =
+      answer_header(request, by_reply ? MessageKind::reply : MessageKind::ack, outcome);
+  const bool carries_data = data != nullptr && outcome.mlength != 0;
+  if (by_reply && !carries_data) header.flags |= flag_remote_memory;  // no data follow
+  const Piece piece{const_cast<std::byte*>(data), outcome.mlength};
+  send(peer, header, &piece, carries_data ? 1 : 0);
+}
+
+void AnswerSender::refuse(Peer& peer, const MessageHeader& request, Refusal reason,
+                          ptl_ni_fail_t fail) noexcept {
+  refused_.note(reason, peer.id, request);
+  const bool by_reply = answered_by_reply(request);
+  MessageKind kind = by_reply ? MessageKind::reply : MessageKind::ack;
+  if (!expects_answer(request)) {
+    if ((request.flags & flag_tell_refusal) == 0) return;
+    kind = MessageKind::refusal;
+  }
+  MessageHeader header =
+      answer_header(request, kind, {.fail = fail, .offset = request.remote_offset});
+  if (by_reply) header.flags |= flag_remote_memory;  // no data follow
+  // The log of the initiator prints these: the initiator may have no record of the request.
+  header.pt_index = request.pt_index;
+  header.match_bits = request.match_bits;
+  header.hdr_data = refusal_word(reason, request.kind);
+  send(peer, header, nullptr, 0);
+}
+
 void AnswerSender::report_shortage(const Peer& peer, bool tells_initiator) noexcept {
   static std::atomic<bool> said_failed{false};
   static std::atomic<bool> said_dropped{false};
@@ -78,7 +135,7 @@ Answer* AnswerSender::allocate(Peer& peer, uint64_t payload_length) noexcept {
       (with_payload && !may_take(peer.long_answers, most_long_answers_of_peer, long_answers(),
                                  long_payloads_.capacity())))
     return nullptr;
-  // Another thread may have taken the last one.
+  // Another thread may have taken the last free answer.
   const uint32_t index = answers_.allocate();
   if (index == Arena<Answer>::no_index) return nullptr;
   const uint32_t payload = with_payload ? long_payloads_.allocate() : Arena<LongPayload>::no_index;
@@ -116,8 +173,8 @@ void AnswerSender::give_back() noexcept {
 }
 
 // A reply without its data. The target has done the operation: its memory and events say so, and
-// only this message is not delivered. The initiator cannot tell, as if the target had died before
-// it answered (spec 3.13.3).
+// only this message is not delivered. The initiator cannot distinguish this from a target that died
+// before it answered (spec 3.13.3).
 MessageHeader AnswerSender::failed_reply(const MessageHeader& reply) noexcept {
   MessageHeader header = reply;
   header.operation = PTL_NI_UNDELIVERABLE;
@@ -131,7 +188,7 @@ void AnswerSender::queue(Peer& peer, const MessageHeader& header, const Piece* p
   Answer* answer = allocate(peer, payload_length);
   const bool whole = answer != nullptr;
   if (!whole) [[unlikely]] {
-    refused_.increment();
+    refused_.messages.increment();
     if (payload_length > short_answer_bytes) answer = allocate(peer, 0);
     report_shortage(peer, answer != nullptr);
     if (answer == nullptr) return;

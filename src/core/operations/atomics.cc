@@ -2,7 +2,6 @@
 // it cannot. Message path.
 #include "core/operations/atomics.h"
 
-#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -53,27 +52,14 @@ class StripeGuard {
   size_t high_;
 };
 
-// ---- where the items are
+// ---- what is applied
 
-struct PlainMemory {
-  std::byte* base;
-  [[nodiscard]] bool read(uint64_t offset, std::byte* to, size_t size) const noexcept {
-    std::memcpy(to, base + offset, size);
-    return true;
-  }
-  [[nodiscard]] bool write(uint64_t offset, const std::byte* from, size_t size) const noexcept {
-    std::memcpy(base + offset, from, size);
-    return true;
-  }
-  [[nodiscard]] std::byte* address(uint64_t offset) const noexcept { return base + offset; }
-};
-
-struct Request {
+struct AtomicUpdate {
   const Functions* functions;
-  size_t size;  // of one item
+  size_t size;  // bytes of one item
   const std::byte* data;
   const std::byte* operand;
-  std::byte* fetched;  // or null
+  std::byte* fetched;  // null if nothing is fetched
 
   // Continues behind the first `items` items.
   void advance(size_t items) noexcept {
@@ -84,34 +70,33 @@ struct Request {
 
 // One item through a private copy. Only the guarded copies touch the target, so that a fault comes
 // back here and the locks are given up.
-template <typename Memory>
-[[nodiscard]] bool apply_to_copy(const Request& request, const Memory& memory,
+[[nodiscard]] bool apply_to_copy(const AtomicUpdate& update, const MemoryRegion& region,
                                  uint64_t offset) noexcept {
   std::byte item[max_datatype_size];
-  const StripeGuard guard(memory.address(offset), memory.address(offset + request.size - 1));
-  if (!memory.read(offset, item, request.size)) return false;
-  if (request.fetched != nullptr) std::memcpy(request.fetched, item, request.size);
-  if (!request.functions->copy(item, request.data, request.operand)) return true;
-  return memory.write(offset, item, request.size);
+  const StripeGuard guard(region.address(offset), region.address(offset + update.size - 1));
+  if (!region.read(offset, item, update.size)) return false;
+  if (update.fetched != nullptr) std::memcpy(update.fetched, item, update.size);
+  if (!update.functions->copy(item, update.data, update.operand)) return true;
+  return region.write(offset, item, update.size);
 }
 
-template <typename Memory>
-[[nodiscard]] bool apply_to_copies(Request& request, const Memory& memory, uint64_t offset,
-                                   size_t items) noexcept {
-  for (; items != 0; --items, offset += request.size) {
-    if (!apply_to_copy(request, memory, offset)) return false;
-    request.advance(1);
+[[nodiscard]] bool apply_to_copies(AtomicUpdate& update, const MemoryRegion& region,
+                                   uint64_t offset, size_t items) noexcept {
+  for (; items != 0; --items, offset += update.size) {
+    if (!apply_to_copy(update, region, offset)) return false;
+    update.advance(1);
   }
   return true;
 }
 
-[[nodiscard]] bool can_apply_in_place(const Request& request, const std::byte* target) noexcept {
-  return request.functions->in_place != nullptr &&
-         reinterpret_cast<uintptr_t>(target) % request.size == 0;
+[[nodiscard]] bool can_apply_in_place(const AtomicUpdate& update,
+                                      const std::byte* target) noexcept {
+  return update.functions->in_place != nullptr &&
+         reinterpret_cast<uintptr_t>(target) % update.size == 0;
 }
 
-void apply_in_place(const Request& request, std::byte* target, size_t items) noexcept {
-  request.functions->in_place(target, request.data, request.operand, request.fetched, items);
+void apply_in_place(const AtomicUpdate& update, std::byte* target, size_t items) noexcept {
+  update.functions->in_place(target, update.data, update.operand, update.fetched, items);
 }
 
 #if defined(__SANITIZE_THREAD__)
@@ -124,39 +109,33 @@ __attribute__((no_sanitize("thread"))) void touch(std::byte* target, size_t byte
 void touch(std::byte*, size_t) noexcept {}
 #endif
 
-[[nodiscard]] bool apply_in_place_guarded(const Request& request, std::byte* target,
+[[nodiscard]] bool apply_in_place_guarded(const AtomicUpdate& update, std::byte* target,
                                           size_t items) noexcept {
   struct Call {
-    const Request& request;
+    const AtomicUpdate& update;
     std::byte* target;
     size_t items;
-  } call{request, target, items};
+  } call{update, target, items};
   return guarded_call(
       [](void* argument) {
         const Call& c = *static_cast<Call*>(argument);
-        touch(c.target, c.items * c.request.size);
-        apply_in_place(c.request, c.target, c.items);
+        touch(c.target, c.items * c.update.size);
+        apply_in_place(c.update, c.target, c.items);
       },
       &call);
 }
 
 // The part of a region that is contiguous: whole items only.
-[[nodiscard]] bool apply_to_run(Request& request, const MemoryRegion& region, uint64_t offset,
+[[nodiscard]] bool apply_to_run(AtomicUpdate& update, const MemoryRegion& region, uint64_t offset,
                                 std::byte* target, size_t items) noexcept {
-  if (!can_apply_in_place(request, target)) return apply_to_copies(request, region, offset, items);
+  if (!can_apply_in_place(update, target)) return apply_to_copies(update, region, offset, items);
   if (!region.is_accessible()) {
-    if (!apply_in_place_guarded(request, target, items)) return false;
+    if (!apply_in_place_guarded(update, target, items)) return false;
   } else {
-    apply_in_place(request, target, items);
+    apply_in_place(update, target, items);
   }
-  request.advance(items);
+  update.advance(items);
   return true;
-}
-
-[[nodiscard]] Request make_request(ptl_op_t operation, ptl_datatype_t datatype,
-                                   const std::byte* data, const std::byte* operand,
-                                   std::byte* fetched) noexcept {
-  return {&dispatch[operation][datatype], datatype_size(datatype), data, operand, fetched};
 }
 
 }  // namespace
@@ -170,35 +149,25 @@ bool atomic_allowed(ptl_op_t operation, ptl_datatype_t datatype, AtomicFunction 
   return in_function && dispatch[operation][datatype].copy != nullptr;
 }
 
-void apply_atomic(ptl_op_t operation, ptl_datatype_t datatype, std::byte* target,
-                  const std::byte* data, const std::byte* operand, std::byte* fetched,
-                  size_t items) noexcept {
-  Request request = make_request(operation, datatype, data, operand, fetched);
-  if (can_apply_in_place(request, target)) {
-    apply_in_place(request, target, items);
-  } else {
-    static_cast<void>(apply_to_copies(request, PlainMemory{target}, 0, items));
-  }
-}
-
 bool apply_atomic(ptl_op_t operation, ptl_datatype_t datatype, const MemoryRegion& region,
                   uint64_t offset, const std::byte* data, const std::byte* operand,
                   std::byte* fetched, size_t items) noexcept {
-  Request request = make_request(operation, datatype, data, operand, fetched);
-  const uint64_t bytes = items * request.size;
+  AtomicUpdate update{&dispatch[operation][datatype], datatype_size(datatype), data, operand,
+                      fetched};
+  const uint64_t bytes = items * update.size;
   if (!region.contains(offset, bytes)) return false;
   if (region.is_contiguous())
-    return apply_to_run(request, region, offset, region.address(offset), items);
+    return apply_to_run(update, region, offset, region.address(offset), items);
   for (const uint64_t end = offset + bytes; offset != end;) {
     Piece piece{};
     uint64_t covered = 0;
     region.pieces(offset, end - offset, &piece, 1, &covered);
     // An item that spans elements is gathered and scattered.
-    const size_t whole = covered / request.size;
-    const bool done = whole != 0 ? apply_to_run(request, region, offset, piece.base, whole)
-                                 : apply_to_copies(request, region, offset, 1);
+    const size_t whole = covered / update.size;
+    const bool done = whole != 0 ? apply_to_run(update, region, offset, piece.base, whole)
+                                 : apply_to_copies(update, region, offset, 1);
     if (!done) return false;
-    offset += (whole != 0 ? whole : 1) * request.size;
+    offset += (whole != 0 ? whole : 1) * update.size;
   }
   return true;
 }

@@ -50,16 +50,12 @@ inline constexpr uint8_t datatype_sizes[atomic_datatypes] = {
   return operation >= PTL_CSWAP && operation <= PTL_MSWAP;
 }
 
-// Applies `operation` to `items` items at `target`, which may have any alignment, as may the
-// others. `data`: the initiator's values, as many bytes. `operand`: one item if is_single_item(),
-// not looked at otherwise. `fetched`: receives the values from before, or null. The combination
-// must be one that table 3-4 allows. `data`, `operand` and `fetched` must not overlap `target`.
-void apply_atomic(ptl_op_t operation, ptl_datatype_t datatype, std::byte* target,
-                  const std::byte* data, const std::byte* operand, std::byte* fetched,
-                  size_t items) noexcept;
-
-// The same on [offset, offset + items * size) of `region`. False: part of it is inaccessible
-// (PTL_NI_SEGV; some items may have been changed) or outside the region (none was).
+// Applies `operation` to `items` items on [offset, offset + items * size) of `region`. `data`: the
+// initiator's values, as many bytes. `operand`: one item if is_single_item(), not looked at
+// otherwise. `fetched`: receives the values from before, or null. All may have any alignment; none
+// of the three may overlap the region. The combination must be one that table 3-4 allows. False:
+// part of the range is inaccessible (PTL_NI_SEGV; some items may have been changed) or outside the
+// region (none was).
 [[nodiscard]] bool apply_atomic(ptl_op_t operation, ptl_datatype_t datatype,
                                 const MemoryRegion& region, uint64_t offset, const std::byte* data,
                                 const std::byte* operand, std::byte* fetched,

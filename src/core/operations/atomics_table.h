@@ -17,7 +17,7 @@
 
 namespace lintel::atomics_detail {
 
-// In the order of ptl_datatype_t.
+// Types of the items, in the order of ptl_datatype_t.
 using Datatypes = std::tuple<int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t, int64_t,
                              uint64_t, float, std::complex<float>, double, std::complex<double>,
                              long double, std::complex<long double>>;

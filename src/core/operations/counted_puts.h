@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "core/objects/memory_descriptor.h"
+#include "core/operations/initiator_events.h"
 #include "util/arena.h"
 #include "util/assert.h"
 
@@ -21,7 +22,7 @@ class CountedPuts {
   static constexpr uint32_t count_one = UINT32_MAX;
   struct Record {
     std::atomic<MemoryDescriptor*> descriptor{nullptr};  // nullptr: free
-    uint32_t generation = 0;                             // of the descriptor
+    uint32_t generation = 0;                             // generation of the descriptor
     uint32_t bytes = 0;                                  // see Put
   };
   static constexpr uint32_t capacity = 512;
@@ -31,10 +32,16 @@ class CountedPuts {
   };
   struct Put {
     DescriptorReference descriptor;
-    uint32_t bytes;  // to be counted, or count_one
-    // What success adds to the counter, when the target took `mlength` bytes.
+    uint32_t bytes;  // requested length if bytes are counted, else count_one
+    // Returns the number that success adds to the counter when the target took `mlength` bytes.
     [[nodiscard]] uint64_t amount(uint64_t mlength) const noexcept {
       return bytes == count_one ? 1 : mlength < bytes ? mlength : bytes;
+    }
+    // Of nothing if the descriptor was released, or counts no acknowledgements.
+    [[nodiscard]] Count count(uint64_t mlength) const noexcept {
+      const MemoryDescriptor* const put = descriptor.resolve();
+      if (put == nullptr || (put->options & PTL_MD_EVENT_CT_ACK) == 0) return {};
+      return {put->counter, amount(mlength)};
     }
   };
 
@@ -52,9 +59,7 @@ class CountedPuts {
     Record& record = record_of(next_);
     if (record.descriptor.load(std::memory_order_acquire) != nullptr) return false;
     record.generation = request.put.generation;
-    // PTL_OC_ACK_REQ says nothing about the bytes (spec 3.15.1).
-    const bool bytes = (request.put.descriptor->options & PTL_MD_EVENT_CT_BYTES) != 0 &&
-                       request.header.requested_ack() != PTL_OC_ACK_REQ;
+    const bool bytes = counts_bytes(*request.put.descriptor, PTL_MD_EVENT_CT_ACK, request.header);
     record.bytes = bytes ? static_cast<uint32_t>(request.header.length()) : count_one;
     record.descriptor.store(request.put.descriptor, std::memory_order_release);
     cookie = counted_put_cookie | (next_++ & ~counted_put_cookie);
@@ -89,7 +94,12 @@ class CountedPuts {
   }
 
  private:
-  [[nodiscard]] bool acquire_ring() noexcept;
+  [[nodiscard, gnu::noinline, gnu::cold]] bool acquire_ring() noexcept {
+    const uint32_t index = rings_ == nullptr ? Arena<Ring>::no_index : rings_->allocate();
+    if (index == Arena<Ring>::no_index) return false;
+    ring_.store(&rings_->at(index), std::memory_order_release);
+    return true;
+  }
   [[nodiscard]] Record& record_of(uint32_t cookie) const noexcept {
     return ring_.load(std::memory_order_relaxed)->records[cookie % capacity];
   }

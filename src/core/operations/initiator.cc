@@ -6,14 +6,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <optional>
 
-#include "core/objects/network_interface.h"
-#include "core/operations/initiator_events.h"
+#include "core/objects/limits.h"
 #include "core/operations/initiator_payload.h"
-#include "core/operations/peer_share.h"
 #include "core/progress/long_call.h"
-#include "core/progress/wait.h"
 #include "util/clock.h"
 #include "util/lock.h"
 #include "util/log.h"
@@ -30,11 +26,36 @@ void warn_of_unheard_acknowledgement() noexcept {
 
 namespace {
 
-// With this much queued for one peer, the caller helps to send before it goes on.
+// Length of a peer's send queue from which on the caller helps to send before it returns.
 constexpr uint32_t long_queue = 1024;
 constexpr unsigned help_rounds = 64;
-// How long a call waits for a free operation while none ends.
+// Maximum time that a call waits for a free operation while none ends.
 constexpr uint64_t longest_stall_ns = 2'000'000'000;
+
+// How the data of a request travel.
+enum class Protocol : uint8_t {
+  eager,           // beside the header; those of a get or fetch beside that of the reply
+  unreliable_put,  // the same, where a lost message may stay lost
+  direct_put,      // the target reads the initiator's memory, or asks for data messages
+  direct_get,      // the target writes into the initiator's memory, or sends data messages
+};
+
+Protocol protocol_of(const Capabilities& capabilities, const Request& request) noexcept {
+  const MessageKind kind = request.header.kind;
+  if (kind != MessageKind::put && kind != MessageKind::get) return Protocol::eager;
+  const uint64_t length = request.header.length();
+  const bool fits = length <= capabilities.max_eager_bytes;
+  // The other side had better copy what is long itself.
+  const bool goes_directly =
+      !fits || (capabilities.remote_access && length > capabilities.remote_threshold_bytes);
+  if (kind == MessageKind::get) return goes_directly ? Protocol::direct_get : Protocol::eager;
+  const unsigned options = request.put.descriptor->options;
+  // A volatile buffer must be read before the call returns (spec 3.10.1).
+  const bool read_by_call =
+      fits && (options & PTL_MD_VOLATILE) != 0 && length <= largest_volatile_bytes;
+  if (goes_directly && !read_by_call) return Protocol::direct_put;
+  return (options & PTL_MD_UNRELIABLE) != 0 ? Protocol::unreliable_put : Protocol::eager;
+}
 
 void record_operation(NetworkInterface& interface, const Request& request, bool direct,
                       Operation& operation) noexcept {
@@ -50,33 +71,51 @@ void record_operation(NetworkInterface& interface, const Request& request, bool 
     request.get.descriptor->pending.fetch_add(1, std::memory_order_relaxed);
 }
 
-// From here on answers find the operation. The thread that handles one sees what was recorded, also
-// where only the exchange with the other process orders the two.
+// From now on answers find the operation. The thread that handles an answer sees the recorded
+// values, even if only the exchange with the other process orders the two threads.
 void publish_operation(Peer& peer, Operation& operation) noexcept {
   operation.peer.store(&peer, std::memory_order_release);
 }
 
+// Grows whenever operations end or leave a send queue.
+uint64_t progress_of(std::span<const Peer> peers) noexcept {
+  uint64_t sum = 0;
+  for (const Peer& peer : peers)
+    sum += uint64_t{peer.operations_ended.load(std::memory_order_relaxed)} +
+           peer.queue_removed.load(std::memory_order_relaxed);
+  return sum;
+}
+
+// When this thread last waited for a free operation and got none. Until an operation ends, its next
+// calls do not wait at all.
+struct VainWait {
+  const Initiator* at = nullptr;
+  uint64_t progress = 0;
+};
+__attribute__((tls_model("initial-exec"))) thread_local constinit VainWait last_vain_wait;
+
+}  // namespace
+
 // Puts the operation behind what is queued already.
-void queue_operation(PhysicalInterface& physical, Peer& peer, Operation& operation) noexcept
-    LINTEL_REQUIRES(peer.send_lock) {
+void Initiator::queue(Peer& peer, Operation& operation) noexcept {
   if (MemoryDescriptor* put = operation.put.descriptor; put != nullptr) {
     put->pending.fetch_add(1, std::memory_order_relaxed);
     const uint64_t length = operation.header.length();
     const bool reuse_allowed = (put->options & PTL_MD_VOLATILE) != 0 &&
                                length <= largest_volatile_bytes && !operation.direct;
     // Memory that is not there is found when it is to be sent.
-    if (reuse_allowed) physical.operations().copy_payload(operation);
+    if (reuse_allowed) operations_.copy_payload(operation);
   }
   operation.kind = QueuedSend::Kind::request;
   operation.stage.store(Operation::Stage::queued, std::memory_order_relaxed);
   publish_operation(peer, operation);
-  physical.queues().enqueue(peer, operation);
+  queues_.enqueue(peer, operation);
 }
 
 // After rounds in which nothing was sent, the next help waits until something was: the peer may be
 // stopped, and beside busy processes each yield may take a time slice.
-void help_sending(PhysicalInterface& physical, Peer& peer) noexcept {
-  physical.poller().kick();
+void Initiator::help_sending(Peer& peer) noexcept {
+  poller_.kick();
   const uint32_t before = peer.queue_removed.load(std::memory_order_relaxed);
   if (peer.helped_without_effect_at.load(std::memory_order_relaxed) == before) return;
   for (unsigned i = 0; peer.queue_length.load(std::memory_order_relaxed) > long_queue; ++i) {
@@ -86,28 +125,29 @@ void help_sending(PhysicalInterface& physical, Peer& peer) noexcept {
       return;
     }
     sched_yield();
-    physical.poller().kick();
+    poller_.kick();
   }
 }
 
 // After a send: delivers to the own process at once what nobody else looks for.
-void kick_in_process(PhysicalInterface& physical, const Peer& peer) noexcept {
+void Initiator::kick_in_process(const Peer& peer) noexcept {
   if (peer.in_process_sends == nullptr) return;
   peer.in_process_sends->set();
-  physical.poller().kick();
+  poller_.kick();
 }
 
 // Notes what is to happen when the acknowledgement of an eager put comes.
 // False: no room.
-bool expect_ack(NetworkInterface& interface, Peer& peer, Request& request,
-                Operation** operation) noexcept LINTEL_REQUIRES(peer.send_lock) {
+[[gnu::always_inline]] inline bool Initiator::expect_ack(NetworkInterface& interface, Peer& peer,
+                                                         Request& request,
+                                                         Operation** operation) noexcept {
   if (request.put.descriptor->event_queue == nullptr &&
       peer.counted_puts.add(request, request.header.cookie)) [[likely]]
     return true;
-  PhysicalInterface& physical = interface.physical();
-  *operation = physical.operations().allocate(peer);
+  OperationTable& operations = interface.initiator().operations_;
+  *operation = operations.allocate(peer);
   if (*operation == nullptr) return false;
-  request.header.cookie = physical.operations().cookie_of(**operation);
+  request.header.cookie = operations.cookie_of(**operation);
   record_operation(interface, request, false, **operation);
   // The answer may arrive before this thread goes on: what it needs is set first.
   (*operation)->send_due = false;
@@ -117,18 +157,18 @@ bool expect_ack(NetworkInterface& interface, Peer& peer, Request& request,
 }
 
 // The acknowledgement is not awaited after all.
-void forget_ack(PhysicalInterface& physical, Peer& peer, const Request& request,
-                Operation* operation) noexcept LINTEL_REQUIRES(peer.send_lock) {
+void Initiator::forget_ack(Peer& peer, const Request& request, Operation* operation) noexcept {
   if (operation != nullptr)
-    physical.operations().discard(*operation);
+    operations_.discard(*operation);
   else if (request.header.asks_for_ack())
     if (!peer.counted_puts.take_back(request.header.cookie)) peer.count_as_started();
 }
 
 // The common case: a put from contiguous memory that travels with its header, to a peer that has
 // room. False: nothing was done; the caller uses start_in_general().
-[[gnu::always_inline]] inline bool start_eager_put(NetworkInterface& interface, Peer& peer,
-                                                   Request& request) noexcept {
+[[gnu::always_inline]] inline bool Initiator::start_eager_put(NetworkInterface& interface,
+                                                              Peer& peer,
+                                                              Request& request) noexcept {
   MemoryDescriptor& put = *request.put.descriptor;
   const uint64_t length = request.header.length();
   const Piece piece{put.region.contiguous_address(request.put_offset), length};
@@ -146,7 +186,7 @@ void forget_ack(PhysicalInterface& physical, Peer& peer, const Request& request,
     const SendStatus status =
         peer.transport->send(*peer.link, request.header, &piece, length != 0 ? 1 : 0);
     if (status != SendStatus::sent) [[unlikely]] {
-      forget_ack(interface.physical(), peer, request, operation);
+      interface.initiator().forget_ack(peer, request, operation);
       request.header.cookie = 0;
       return false;
     }
@@ -159,20 +199,9 @@ void forget_ack(PhysicalInterface& physical, Peer& peer, const Request& request,
   return true;
 }
 
-// How the payload travels, as flags of the header. True: the target fetches it or asks for it.
-bool choose_way(const Capabilities& capabilities, Request& request) noexcept {
-  const bool direct = travels_directly(capabilities, request);
-  MessageHeader& header = request.header;
-  if (direct || needs_remote_memory(capabilities, request)) header.flags |= flag_remote_memory;
-  if (header.kind == MessageKind::put && !direct &&
-      (request.put.descriptor->options & PTL_MD_UNRELIABLE) != 0)
-    header.flags |= flag_unreliable;
-  return direct;
-}
-
 // Sends a request in front of which nothing waits. `operation`: nullptr if nothing follows.
-SendStatus send_first(PhysicalInterface& physical, Peer& peer, const Request& request, bool direct,
-                      Operation* operation) noexcept LINTEL_REQUIRES(peer.send_lock) {
+SendStatus Initiator::send_first(Peer& peer, const Request& request, bool direct,
+                                 Operation* operation) noexcept {
   MemoryDescriptor* const put = request.put.descriptor;
   // The answer may arrive before this thread goes on: what it needs is set first.
   if (operation != nullptr) {
@@ -181,7 +210,7 @@ SendStatus send_first(PhysicalInterface& physical, Peer& peer, const Request& re
     operation->stage.store(Operation::Stage::sending, std::memory_order_relaxed);
     publish_operation(peer, *operation);
   }
-  const SendStatus status = send_payload(physical, peer, request, operation);
+  const SendStatus status = send_payload(scratch_, peer, request, operation);
   if (status != SendStatus::sent) [[unlikely]] {
     if (direct) put->pending.fetch_sub(1, std::memory_order_relaxed);
     return status;
@@ -195,43 +224,55 @@ SendStatus send_first(PhysicalInterface& physical, Peer& peer, const Request& re
 }
 
 // Sends the request, or queues it if it has to wait. nullopt: no operation is free.
-std::optional<SendStatus> send_or_queue(NetworkInterface& interface, Peer& peer, Request& request,
-                                        bool direct) noexcept LINTEL_REQUIRES(peer.send_lock) {
+std::optional<SendStatus> Initiator::send_or_queue(NetworkInterface& interface, Peer& peer,
+                                                   Request& request, bool direct) noexcept {
   if (peer.failed.load(std::memory_order_relaxed)) [[unlikely]]
     return SendStatus::peer_failed;
-  PhysicalInterface& physical = interface.physical();
   Operation* operation = nullptr;
   if (request.has_answer() || direct) {
-    operation = physical.operations().allocate(peer);
+    operation = operations_.allocate(peer);
     if (operation == nullptr) return std::nullopt;
-    request.header.cookie = physical.operations().cookie_of(*operation);
+    request.header.cookie = operations_.cookie_of(*operation);
     record_operation(interface, request, direct, *operation);
   }
   SendStatus status = SendStatus::queue_full;
   if (peer.queue_head == nullptr && !has_to_wait(peer, request.header)) [[likely]]
-    status = send_first(physical, peer, request, direct, operation);
+    status = send_first(peer, request, direct, operation);
   if (status == SendStatus::queue_full || status == SendStatus::connecting) {
     if (operation == nullptr) {
-      operation = physical.operations().allocate(peer);
+      operation = operations_.allocate(peer);
       if (operation == nullptr) return std::nullopt;
       record_operation(interface, request, direct, *operation);
     }
     operation->send_due = request.put.descriptor != nullptr;
-    queue_operation(physical, peer, *operation);
+    queue(peer, *operation);
   } else if (status != SendStatus::sent && operation != nullptr) {
     if (MemoryDescriptor* const get = request.get.descriptor; get != nullptr)
       get->pending.fetch_sub(1, std::memory_order_relaxed);
-    physical.operations().discard(*operation);
+    operations_.discard(*operation);
   }
   return status;
 }
 
 // All other requests: any kind, payload that does not travel with the header, queueing, failures.
 // False: no operation is free, and nothing was done.
-bool start_if_possible(NetworkInterface& interface, Peer& peer, Request& request) noexcept {
-  PhysicalInterface& physical = interface.physical();
+bool Initiator::start_if_possible(NetworkInterface& interface, Peer& peer,
+                                  Request& request) noexcept {
   MemoryDescriptor* const put = request.put.descriptor;
-  const bool direct = choose_way(peer.transport->capabilities(), request);
+  bool direct = false;  // the target fetches the payload or asks for it
+  switch (protocol_of(peer.transport->capabilities(), request)) {
+    case Protocol::eager:
+      break;
+    case Protocol::unreliable_put:
+      request.header.flags |= flag_unreliable;
+      break;
+    case Protocol::direct_put:
+      direct = true;
+      [[fallthrough]];
+    case Protocol::direct_get:
+      request.header.flags |= flag_remote_memory;
+      break;
+  }
   // As in start_eager_put().
   const bool reports_send = !direct && put != nullptr && put->reports_send();
   std::optional<SendStatus> status;
@@ -243,11 +284,11 @@ bool start_if_possible(NetworkInterface& interface, Peer& peer, Request& request
   switch (*status) {
     case SendStatus::sent:
       if (reports_send) report_send(*put, request, PTL_NI_OK);
-      kick_in_process(physical, peer);
+      kick_in_process(peer);
       break;
     case SendStatus::queue_full:
     case SendStatus::connecting:
-      help_sending(physical, peer);
+      help_sending(peer);
       break;
     case SendStatus::inaccessible:
     case SendStatus::peer_failed:
@@ -258,47 +299,27 @@ bool start_if_possible(NetworkInterface& interface, Peer& peer, Request& request
   return true;
 }
 
-// Grows whenever operations end or leave a send queue.
-uint64_t progress_of(const PeerTable& peers) noexcept {
-  uint64_t sum = 0;
-  for (uint32_t i = 0; i < peers.size(); ++i) {
-    const Peer& peer = peers.at(i);
-    sum += peer.operations_ended.load(std::memory_order_relaxed);
-    sum += peer.queue_removed.load(std::memory_order_relaxed);
-  }
-  return sum;
-}
-
-// When this thread last waited for a free operation and got none. Until an operation ends, its next
-// calls do not wait at all.
-struct VainWait {
-  const PhysicalInterface* at = nullptr;
-  uint64_t progress = 0;
-};
-__attribute__((tls_model("initial-exec"))) thread_local constinit VainWait last_vain_wait;
-
 // While operations end, one becomes free soon. But the only peer may be a process that is stopped,
 // and the call does not block (spec 2.9). False: none has ended for longest_stall_ns, or PtlAbort
 // was called.
-bool await_operation(PhysicalInterface& physical) noexcept {
+bool Initiator::await_operation() noexcept {
   constexpr uint64_t look_interval_ns = 1'000'000;
-  const PeerTable& peers = physical.peers().all();
-  const auto one_is_free = [&] { return physical.operations().reclaim(peers); };
-  uint64_t progress = progress_of(peers);
-  if (last_vain_wait.at == &physical && last_vain_wait.progress == progress) return one_is_free();
+  const auto one_is_free = [&] { return operations_.reclaim(peers_.all()); };
+  uint64_t progress = progress_of(peers_.all());
+  if (last_vain_wait.at == this && last_vain_wait.progress == progress) return one_is_free();
   uint64_t stalled_ns = 0;
   uint64_t before = now_ns();
-  while (!physical.wait_until(one_is_free, before + look_interval_ns)) {
+  while (!wait_until(poller_, wait_policy_, one_is_free, before + look_interval_ns)) {
     if (portals_aborted.load(std::memory_order_acquire)) return false;
     const uint64_t now = now_ns();
     // If this process itself was stopped, or had no processor, its peers may have been, too.
     stalled_ns += std::min(now - before, 10 * look_interval_ns);
     before = now;
-    if (const uint64_t latest = progress_of(peers); latest != progress) {
+    if (const uint64_t latest = progress_of(peers_.all()); latest != progress) {
       progress = latest;
       stalled_ns = 0;
     } else if (stalled_ns >= longest_stall_ns) {
-      last_vain_wait = {&physical, progress};
+      last_vain_wait = {this, progress};
       log_message(LogLevel::warn,
                   "as many operations are outstanding as there may be, and none has ended for two "
                   "seconds: further ones end as PTL_NI_UNDELIVERABLE until one does");
@@ -308,12 +329,10 @@ bool await_operation(PhysicalInterface& physical) noexcept {
   return true;
 }
 
-}  // namespace
-
 void report_local_failure(const Request& request, ptl_ni_fail_t fail) noexcept {
   const MessageHeader& header = request.header;
   MemoryDescriptor* const get = request.get.descriptor;
-  // Until its own event it is in use, whatever the other descriptor reports.
+  // The descriptor is in use until its own event, whatever the other descriptor reports.
   if (get != nullptr) get->pending.fetch_add(1, std::memory_order_relaxed);
   if (MemoryDescriptor* const put = request.put.descriptor; put != nullptr)
     report_unsent_put(*put, request, fail);
@@ -322,18 +341,19 @@ void report_local_failure(const Request& request, ptl_ni_fail_t fail) noexcept {
   report_reply(*get, request, {0, header.remote_offset, PTL_PRIORITY_LIST, fail});
 }
 
-int start_put(NetworkInterface& interface, Peer& peer, Request& request) noexcept {
+int Initiator::start_put(NetworkInterface& interface, Peer& peer, Request& request) noexcept {
   if (!start_eager_put(interface, peer, request)) [[unlikely]]
-    return start_in_general(interface, peer, request);
-  kick_in_process(interface.physical(), peer);
+    return interface.initiator().start_in_general(interface, peer, request);
+  if (peer.in_process_sends != nullptr) interface.initiator().kick_in_process(peer);
   return PTL_OK;
 }
 
-int start_in_general(NetworkInterface& interface, Peer& peer, Request& request) noexcept {
+int Initiator::start_in_general(NetworkInterface& interface, Peer& peer,
+                                Request& request) noexcept {
   const LongCall call(interface_index_of(interface.handle()));
   while (!start_if_possible(interface, peer, request)) {
     // A triggered operation is started by a thread that may hold the poll token.
-    if (trigger_work.running || !await_operation(interface.physical())) {
+    if (trigger_work.running || !await_operation()) {
       report_local_failure(request, PTL_NI_UNDELIVERABLE);
       break;
     }
@@ -341,10 +361,10 @@ int start_in_general(NetworkInterface& interface, Peer& peer, Request& request) 
   return PTL_OK;
 }
 
-int start_to_another(NetworkInterface& interface, MemoryDescriptor& descriptor, ProcessId target,
-                     Request& request) noexcept {
+int Initiator::start_to_another(NetworkInterface& interface, MemoryDescriptor& descriptor,
+                                ProcessId target, Request& request) noexcept {
   const LongCall call(interface_index_of(interface.handle()));
-  Peer* const peer = interface.physical().peers().find_or_connect(target);
+  Peer* const peer = peers_.find_or_connect(target);
   if (peer == nullptr) {
     report_local_failure(request, PTL_NI_UNDELIVERABLE);
     return PTL_OK;
@@ -353,45 +373,61 @@ int start_to_another(NetworkInterface& interface, MemoryDescriptor& descriptor, 
   return start_to(interface, *peer, request);
 }
 
-SendStatus send_operation(PhysicalInterface& interface, Peer& peer, Operation& operation) noexcept {
-  const std::byte* copy = interface.operations().copy_of(operation);
+bool Initiator::send_queued(Peer& peer, Operation& operation) noexcept {
+  const std::byte* copy = operations_.copy_of(operation);
   const bool answered = operation.answer_due || operation.direct;
-  // As in start_in_general(): the answer may arrive first.
+  // As in send_first(): the answer may arrive before this thread goes on.
   if (!operation.direct) operation.send_due = false;
-  const SendStatus status = send_payload(interface, peer, operation, &operation, copy);
+  const SendStatus status = send_payload(scratch_, peer, operation, &operation, copy);
   if (status == SendStatus::sent) {
     peer.sent.count(operation.header.kind, operation.sent_bytes());
     operation.stage.store(Operation::Stage::sent, std::memory_order_release);
     if (answered) peer.count_as_started();
-  } else {
-    operation.send_due = operation.put.descriptor != nullptr;
+    return true;
   }
-  return status;
+  operation.send_due = operation.put.descriptor != nullptr;
+  if (status == SendStatus::inaccessible) operation.fault = PTL_NI_SEGV;
+  if (status == SendStatus::peer_failed) operation.fault = PTL_NI_UNDELIVERABLE;
+  return status != SendStatus::queue_full && status != SendStatus::connecting;
 }
 
-void report_queued_send(PhysicalInterface& interface, Operation& operation) noexcept {
-  MemoryDescriptor* put = operation.put.descriptor;
-  if (operation.fault != PTL_NI_OK) {
-    fail_unsent_operation(interface, operation, operation.fault);
-    return;
-  }
+void Initiator::report_queued_send(Operation& operation) noexcept {
+  if (operation.fault != PTL_NI_OK) return fail_unsent(operation, operation.fault);
+  MemoryDescriptor* const put = operation.put.descriptor;
   // A direct operation reports when the target has taken its data.
   if (operation.direct || put == nullptr) return;
   const bool ends_here = !operation.answer_due;
   // The thread that sees the event may release the descriptor at once.
   put->pending.fetch_sub(1, std::memory_order_release);
   report_send(*put, operation, PTL_NI_OK);
-  if (ends_here) interface.operations().discard(operation);
+  if (ends_here) operations_.discard(operation);
 }
 
-void fail_unsent_operation(PhysicalInterface& interface, Operation& operation,
-                           ptl_ni_fail_t fail) noexcept {
-  MemoryDescriptor* put = operation.put.descriptor;
-  MemoryDescriptor* get = operation.get.descriptor;
-  if (put != nullptr) put->pending.fetch_sub(1, std::memory_order_release);
-  if (get != nullptr) get->pending.fetch_sub(1, std::memory_order_release);
+void Initiator::fail_unsent(Operation& operation, ptl_ni_fail_t fail) noexcept {
+  for (MemoryDescriptor* const used : {operation.put.descriptor, operation.get.descriptor})
+    if (used != nullptr) used->pending.fetch_sub(1, std::memory_order_release);
   report_local_failure(operation, fail);
-  interface.operations().discard(operation);
+  operations_.discard(operation);
+}
+
+void Initiator::drop_all_of(NetworkInterface& interface) noexcept {
+  for (Peer& peer : peers_.all()) {
+    {
+      const LockGuard guard(peer.send_lock);
+      queues_.drop_all_of(peer, interface);
+    }
+    peer.counted_puts.end_if([&](const CountedPuts::Put& put) {
+      polling.assert_held();
+      const bool ends = interface.descriptors().owns(put.descriptor.descriptor);
+      if (ends) peer.count_as_ended();
+      return ends;
+    });
+  }
+  operations_.for_each([&](Operation& operation) {
+    polling.assert_held();
+    if (operation.interface == &interface) operations_.end(operation);
+  });
+  for (Peer& peer : peers_.all()) operations_.return_ended(peer);
 }
 
 }  // namespace lintel

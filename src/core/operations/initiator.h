@@ -1,30 +1,100 @@
-// The initiator's side of an operation: starting it and reporting how it ended (spec 3.13.2, 3.15).
-// Message path.
+// The initiator's side of an operation: starting it (spec 3.13.2, 3.15). Message path.
 #pragma once
 
+#include <optional>
+
 #include "core/objects/network_interface.h"
+#include "core/operations/initiator_answers.h"
 #include "core/operations/initiator_events.h"
-#include "core/operations/operation.h"
-#include "core/operations/physical_interface.h"
-#include "core/operations/put_to_self.h"
+#include "core/operations/operation_table.h"
+#include "core/operations/peer_directory.h"
+#include "core/operations/send_queues.h"
+#include "core/progress/wait.h"
 #include "portals4.h"
-#include "transport/transport.h"
 
 namespace lintel {
 
-// --- parts of start_request()
+class Initiator {
+ public:
+  Initiator(PeerDirectory& peers, SendQueues& queues, Poller& poller, WaitPolicy& wait_policy,
+            ScratchPool& scratch, RefusedRequests& refused) noexcept
+      : peers_(peers),
+        queues_(queues),
+        poller_(poller),
+        wait_policy_(wait_policy),
+        scratch_(scratch),
+        answers_(operations_, queues, refused) {}
+  // Set-up path. False: no address space.
+  [[nodiscard]] bool open() noexcept { return operations_.open(); }
+
+  [[nodiscard]] OperationTable& operations() noexcept { return operations_; }
+  [[nodiscard]] InitiatorAnswers& answers() noexcept { return answers_; }
+
+  // --- parts of start_request()
+  // An eager put whose peer is known.
+  [[nodiscard]] static int start_put(NetworkInterface& interface, Peer& peer,
+                                     Request& request) noexcept;
+  // Any request.
+  [[nodiscard]] int start_in_general(NetworkInterface& interface, Peer& peer,
+                                     Request& request) noexcept;
+  // The last operation of the descriptor went to another peer.
+  [[nodiscard]] int start_to_another(NetworkInterface& interface, MemoryDescriptor& descriptor,
+                                     ProcessId target, Request& request) noexcept;
+
+  // --- from the send queue
+  // Sends the first message of a queued operation. False: no room.
+  [[nodiscard]] bool send_queued(Peer& peer, Operation& operation) noexcept
+      LINTEL_REQUIRES(peer.send_lock);
+  // Reports what became of it. No lock is held.
+  void report_queued_send(Operation& operation) noexcept;
+  // The operation was never sent and ends with `fail`.
+  void fail_unsent(Operation& operation, ptl_ni_fail_t fail) noexcept;
+
+  // A logical interface goes: drops its operations without events.
+  void drop_all_of(NetworkInterface& interface) noexcept LINTEL_REQUIRES(polling);
+
+ private:
+  [[nodiscard]] static bool expect_ack(NetworkInterface& interface, Peer& peer, Request& request,
+                                       Operation** operation) noexcept
+      LINTEL_REQUIRES(peer.send_lock);
+  void forget_ack(Peer& peer, const Request& request, Operation* operation) noexcept
+      LINTEL_REQUIRES(peer.send_lock);
+  [[nodiscard]] static bool start_eager_put(NetworkInterface& interface, Peer& peer,
+                                            Request& request) noexcept;
+  [[nodiscard]] bool start_if_possible(NetworkInterface& interface, Peer& peer,
+                                       Request& request) noexcept;
+  [[nodiscard]] std::optional<SendStatus> send_or_queue(NetworkInterface& interface, Peer& peer,
+                                                        Request& request, bool direct) noexcept
+      LINTEL_REQUIRES(peer.send_lock);
+  [[nodiscard]] SendStatus send_first(Peer& peer, const Request& request, bool direct,
+                                      Operation* operation) noexcept
+      LINTEL_REQUIRES(peer.send_lock);
+  void queue(Peer& peer, Operation& operation) noexcept LINTEL_REQUIRES(peer.send_lock);
+  void help_sending(Peer& peer) noexcept;
+  void kick_in_process(const Peer& peer) noexcept;
+  [[nodiscard]] bool await_operation() noexcept;
+
+  PeerDirectory& peers_;
+  SendQueues& queues_;
+  Poller& poller_;
+  WaitPolicy& wait_policy_;
+  ScratchPool& scratch_;
+  OperationTable operations_;
+  InitiatorAnswers answers_;
+};
+
 // The program asks for an acknowledgment that nothing reports.
 [[gnu::cold, gnu::noinline]] void warn_of_unheard_acknowledgement() noexcept;
-// An eager put whose peer is known.
-[[nodiscard]] int start_put(NetworkInterface& interface, Peer& peer, Request& request) noexcept;
-// Any request.
-[[nodiscard]] int start_in_general(NetworkInterface& interface, Peer& peer,
-                                   Request& request) noexcept;
-// The last operation of the descriptor went to another peer.
-[[nodiscard]] int start_to_another(NetworkInterface& interface, MemoryDescriptor& descriptor,
-                                   ProcessId target, Request& request) noexcept;
+// Nothing was sent and nothing will be: the operation ends here.
+void report_local_failure(const Request& request, ptl_ni_fail_t fail) noexcept;
 
-// A put that travels with its header.
+// The longest put to the own process that PtlPut delivers, reports and acknowledges itself.
+inline constexpr size_t largest_put_to_self = 64;
+// Starts an eager put to `self`, the own process. Sends it as start_put() if it is too long, or an
+// earlier message is in flight, or another thread polls, or the target does more than usual.
+[[nodiscard]] int put_to_self(NetworkInterface& interface, Peer& self, Request& request) noexcept;
+
+// A put of contiguous memory that travels with its header: the common case of Protocol::eager.
 [[nodiscard]] inline bool is_eager_put(const Peer& peer, const Request& request) noexcept {
   return request.header.kind == MessageKind::put &&
          request.header.length() <= peer.eager_put_bytes.load(std::memory_order_relaxed) &&
@@ -33,9 +103,10 @@ namespace lintel {
 }
 [[nodiscard, gnu::always_inline]] inline int start_to(NetworkInterface& interface, Peer& peer,
                                                       Request& request) noexcept {
-  if (!is_eager_put(peer, request)) return start_in_general(interface, peer, request);
+  if (!is_eager_put(peer, request))
+    return interface.initiator().start_in_general(interface, peer, request);
   return peer.in_process_sends != nullptr ? put_to_self(interface, peer, request)
-                                          : start_put(interface, peer, request);
+                                          : Initiator::start_put(interface, peer, request);
 }
 
 // Starts the operation and fills in the rest of the request's header. Any thread.
@@ -58,22 +129,8 @@ namespace lintel {
   Peer* const peer = descriptor.recent_peer.load(std::memory_order_acquire);
   if (peer == nullptr || peer->id != target || peer->failed.load(std::memory_order_acquire))
       [[unlikely]]
-    return start_to_another(interface, descriptor, target, request);
+    return interface.initiator().start_to_another(interface, descriptor, target, request);
   return start_to(interface, *peer, request);
 }
-
-// Nothing was sent and nothing will be: the operation ends here.
-void report_local_failure(const Request& request, ptl_ni_fail_t fail) noexcept;
-
-// --- from the send queue
-// Sends the first message of a queued operation.
-[[nodiscard]] SendStatus send_operation(PhysicalInterface& interface, Peer& peer,
-                                        Operation& operation) noexcept
-    LINTEL_REQUIRES(peer.send_lock);
-// Reports what became of it. No lock is held.
-void report_queued_send(PhysicalInterface& interface, Operation& operation) noexcept;
-// The operation was never sent and ends with `fail`.
-void fail_unsent_operation(PhysicalInterface& interface, Operation& operation,
-                           ptl_ni_fail_t fail) noexcept;
 
 }  // namespace lintel

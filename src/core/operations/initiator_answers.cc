@@ -6,62 +6,11 @@
 #include <cstring>
 
 #include "core/objects/network_interface.h"
-#include "core/operations/exposed_memory.h"
-#include "core/operations/initiator_events.h"
-#include "core/operations/initiator_payload.h"
 #include "util/lock.h"
 
 namespace lintel {
 
 namespace {
-
-[[gnu::always_inline]] inline Operation* operation_of_peer(PhysicalInterface& interface,
-                                                           const Peer& peer,
-                                                           uint32_t cookie) noexcept {
-  Operation* operation = interface.operations().find(cookie);
-  return operation != nullptr && operation->peer.load(std::memory_order_relaxed) == &peer
-             ? operation
-             : nullptr;
-}
-
-// The same for an operation whose first message may be on its way out. nullptr: refused.
-[[gnu::noinline]] Operation* operation_once_sent(PhysicalInterface& interface, Peer& peer,
-                                                 uint32_t cookie) noexcept {
-  {
-    // The sender holds the send lock until it knows whether the message was sent.
-    const LockGuard guard(peer.send_lock);
-    Operation* const operation = operation_of_peer(interface, peer, cookie);
-    if (operation != nullptr &&
-        operation->stage.load(std::memory_order_acquire) == Operation::Stage::sent)
-      return operation;
-  }
-  interface.messages_refused.increment();
-  return nullptr;
-}
-
-// The operation that an answer names, if this peer may answer it: its first message was sent.
-[[gnu::always_inline]] inline Operation* answered_operation(PhysicalInterface& interface,
-                                                            Peer& peer, uint32_t cookie) noexcept {
-  Operation* const operation = operation_of_peer(interface, peer, cookie);
-  return operation != nullptr &&
-                 operation->stage.load(std::memory_order_acquire) == Operation::Stage::sent
-             ? operation
-             : operation_once_sent(interface, peer, cookie);
-}
-
-// The operation that an acknowledgement names. Those that receive data end with a reply, and while
-// the data of a long put are being sent the target has not answered it.
-[[gnu::always_inline]] inline Operation* acknowledged_operation(PhysicalInterface& interface,
-                                                                Peer& peer,
-                                                                uint32_t cookie) noexcept {
-  Operation* operation = answered_operation(interface, peer, cookie);
-  if (operation != nullptr && (operation->get.descriptor != nullptr || operation->streaming))
-      [[unlikely]] {
-    interface.messages_refused.increment();
-    return nullptr;
-  }
-  return operation;
-}
 
 // The target has read what it keeps from the memory of a direct put.
 void end_sending(Operation& operation, ptl_ni_fail_t fail) noexcept {
@@ -77,180 +26,186 @@ void end_sending(Operation& operation, ptl_ni_fail_t fail) noexcept {
 class AckCounts {
  public:
   ~AckCounts() { flush(); }
-  void add(CountingEvent& counter, uint64_t n) noexcept {
-    if (counter_ != &counter) flush();
-    counter_ = &counter;
-    sum_ += n;
-  }
-  void flush() noexcept {
-    if (counter_ != nullptr && sum_ != 0) counter_->add_success(sum_);
-    counter_ = nullptr;
-    sum_ = 0;
+  void add(const Count& count) noexcept {
+    if (count.counter == nullptr) return;
+    if (sum_.counter != count.counter) flush();
+    sum_ = {count.counter, sum_.amount + count.amount};
   }
 
  private:
-  CountingEvent* counter_ = nullptr;
-  uint64_t sum_ = 0;
-};
-
-// Adds the counted put to the counter of its descriptor. nullptr: the descriptor was released, or
-// counts no acknowledgements.
-CountingEvent* counter_of(const CountedPuts::Put& put) noexcept {
-  const MemoryDescriptor* descriptor = put.descriptor.get();
-  return descriptor != nullptr && (descriptor->options & PTL_MD_EVENT_CT_ACK) != 0
-             ? descriptor->counter
-             : nullptr;
-}
-
-struct Count {
-  CountingEvent* counter;  // nullptr: nothing is to be counted
-  uint64_t amount;
-};
-
-// A counted put has ended with success. `mlength`: bytes that the target took.
-Count end_counted_put(PhysicalInterface& interface, Peer& peer, uint32_t cookie,
-                      uint64_t mlength = UINT64_MAX) noexcept LINTEL_REQUIRES(polling) {
-  const CountedPuts::Put put = peer.counted_puts.take(cookie);
-  if (put.descriptor.descriptor == nullptr) [[unlikely]] {
-    interface.messages_refused.increment();
-    return {};
+  void flush() noexcept {
+    if (sum_.amount != 0) sum_.apply();
+    sum_ = {};
   }
-  peer.count_as_ended();
-  return {counter_of(put), put.amount(mlength)};
+  Count sum_{};
+};
+
+// What an acknowledgement or a reply says.
+AnswerResult result_of(const MessageHeader& header, uint64_t mlength, ptl_ni_fail_t fail) noexcept {
+  return {mlength, header.remote_offset,
+          (header.flags & flag_overflow_list) != 0 ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST, fail};
 }
 
 }  // namespace
 
-void fail_counted_puts(Peer& peer) noexcept {
-  peer.counted_puts.end_if([&](const CountedPuts::Put& put) {
-    polling.assert_held();
-    peer.count_as_ended();
-    if (CountingEvent* const counter = counter_of(put); counter != nullptr) counter->add_failure(1);
-    return true;
-  });
+[[gnu::always_inline]] inline Operation* InitiatorAnswers::operation_of(
+    const Peer& peer, uint32_t cookie) const noexcept {
+  Operation* const operation = operations_.find(cookie);
+  return operation != nullptr && operation->peer.load(std::memory_order_relaxed) == &peer
+             ? operation
+             : nullptr;
 }
 
-void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& header) noexcept {
-  if (header.hdr_data != 0) [[unlikely]]
-    interface.refused_requests.note_answer(peer.id, header);
-  if ((header.cookie & counted_put_cookie) != 0) {
-    const Count count = end_counted_put(interface, peer, header.cookie, header.length());
-    if (count.counter == nullptr) return;
-    if (header.fail() != PTL_NI_OK)
-      count.counter->add_failure(1);
-    else
-      count.counter->add_success(count.amount);
-    return;
+// The same for an operation whose first message may be on its way out. nullptr: refused.
+[[gnu::noinline]] Operation* InitiatorAnswers::operation_once_sent(Peer& peer,
+                                                                   uint32_t cookie) noexcept {
+  {
+    // The sender holds the send lock until it knows whether the message was sent.
+    const LockGuard guard(peer.send_lock);
+    Operation* const operation = operation_of(peer, cookie);
+    if (operation != nullptr &&
+        operation->stage.load(std::memory_order_acquire) == Operation::Stage::sent)
+      return operation;
   }
-  Operation* operation = acknowledged_operation(interface, peer, header.cookie);
+  refused_.messages.increment();
+  return nullptr;
+}
+
+// The operation that an answer names, if this peer may answer it: its first message was sent.
+[[gnu::always_inline]] inline Operation* InitiatorAnswers::answered_operation(
+    Peer& peer, uint32_t cookie) noexcept {
+  Operation* const operation = operation_of(peer, cookie);
+  return operation != nullptr &&
+                 operation->stage.load(std::memory_order_acquire) == Operation::Stage::sent
+             ? operation
+             : operation_once_sent(peer, cookie);
+}
+
+// The operation that an acknowledgement names. Those that receive data end with a reply, and while
+// the data of a long put are being sent the target has not answered it.
+[[gnu::always_inline]] inline Operation* InitiatorAnswers::acknowledged_operation(
+    Peer& peer, uint32_t cookie) noexcept {
+  Operation* const operation = answered_operation(peer, cookie);
+  if (operation != nullptr && (operation->get.descriptor != nullptr || operation->streaming))
+      [[unlikely]] {
+    refused_.messages.increment();
+    return nullptr;
+  }
+  return operation;
+}
+
+// A counted put has ended; what success adds. `mlength`: bytes that the target took.
+Count InitiatorAnswers::end_counted_put(Peer& peer, uint32_t cookie, uint64_t mlength) noexcept {
+  const CountedPuts::Put put = peer.counted_puts.take(cookie);
+  if (put.descriptor.descriptor == nullptr) [[unlikely]] {
+    refused_.messages.increment();
+    return {};
+  }
+  peer.count_as_ended();
+  return put.count(mlength);
+}
+
+// The memory of a get is used no more.
+void InitiatorAnswers::end_getting(Operation& operation, const AnswerResult& result) noexcept {
+  MemoryDescriptor& get = *operation.get.descriptor;
+  get.pending.fetch_sub(1, std::memory_order_release);
+  report_reply(get, operation, result);
+  operations_.end(operation);
+}
+
+void InitiatorAnswers::take_ack(Peer& peer, const MessageHeader& header) noexcept {
+  if (header.hdr_data != 0) [[unlikely]]
+    refused_.note_answer(peer.id, header);
+  if ((header.cookie & counted_put_cookie) != 0)
+    return end_counted_put(peer, header.cookie, header.length()).apply(header.fail());
+  Operation* operation = acknowledged_operation(peer, header.cookie);
   if (operation == nullptr) return;
   withdraw_memory(*operation, true);
-  const auto fail = static_cast<ptl_ni_fail_t>(header.operation);
+  const ptl_ni_fail_t fail = header.fail();
   const bool own_memory_failed = (header.modes & answer_source_fault) != 0;
-  MemoryDescriptor* put = operation->put.get();
+  MemoryDescriptor* put = operation->put.resolve();
   if (put == nullptr && !operation->answer_due) {
-    interface.operations().end(*operation);
+    operations_.end(*operation);
     return;
   }
   const bool told_by_send =
       own_memory_failed && operation->send_due && put != nullptr && put->reports_send();
   end_sending(*operation, own_memory_failed ? fail : PTL_NI_OK);
   if (operation->answer_due && put != nullptr) {
-    if (!told_by_send) {
-      report_ack(
-          *put, *operation,
-          {std::min(header.length(), operation->header.length()), header.remote_offset,
-           (header.flags & flag_overflow_list) != 0 ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST, fail});
-    }
+    if (!told_by_send)
+      report_ack(*put, *operation,
+                 result_of(header, std::min(header.length(), operation->header.length()), fail));
   } else if (put == nullptr) {
     operation->interface->status.dropped.increment();  // spec 4.2.2
   }
-  interface.operations().end(*operation);
+  operations_.end(*operation);
 }
 
-void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
-                      const InboundMessage& message) noexcept {
+void InitiatorAnswers::take_ack_batch(Peer& peer, const InboundMessage& message) noexcept {
   const bool alone = message.payload_length == 0;
-  if (alone && (message.header.cookie & counted_put_cookie) != 0) [[likely]] {
-    const Count count = end_counted_put(interface, peer, message.header.cookie);
-    if (count.counter != nullptr) count.counter->add_success(count.amount);
-    return;
-  }
+  if (alone && (message.header.cookie & counted_put_cookie) != 0) [[likely]]
+    return end_counted_put(peer, message.header.cookie).apply();
   AckCounts counts;
   const uint32_t count = alone ? 1 : message.payload_length / sizeof(uint32_t);
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t cookie = message.header.cookie;
     if (!alone) std::memcpy(&cookie, message.payload + i * sizeof cookie, sizeof cookie);
     if ((cookie & counted_put_cookie) != 0) [[likely]] {
-      const Count one = end_counted_put(interface, peer, cookie);
-      if (one.counter != nullptr) counts.add(*one.counter, one.amount);
+      counts.add(end_counted_put(peer, cookie));
       continue;
     }
-    Operation* operation = acknowledged_operation(interface, peer, cookie);
+    Operation* operation = acknowledged_operation(peer, cookie);
     if (operation == nullptr) continue;
     withdraw_memory(*operation, true);
-    MemoryDescriptor* put = operation->put.get();
-    if (put == nullptr) {
+    if (MemoryDescriptor* const put = operation->put.resolve(); put == nullptr) {
       operation->interface->status.dropped.increment();
     } else {
       end_sending(*operation, PTL_NI_OK);
-      const unsigned options = put->options;
-      const ptl_ack_req_t requested = operation->header.requested_ack();
-      if (!operation->answer_due) {
-        // A direct put without acknowledgement: only its sending was to be ended.
-      } else if (!ack_event_wanted(*put, requested, PTL_NI_OK)) {
-        if (put->counter != nullptr && (options & PTL_MD_EVENT_CT_ACK) != 0) {
-          const bool bytes = (options & PTL_MD_EVENT_CT_BYTES) != 0 && requested != PTL_OC_ACK_REQ;
-          counts.add(*put->counter, bytes ? operation->header.length() : 1);
-        }
-      } else {
-        report_whole_ack(*put, *operation);
+      // Otherwise a direct put without acknowledgement: only its sending was to be ended.
+      if (operation->answer_due) {
+        const MessageHeader& header = operation->header;
+        if (ack_event_wanted(*put, header.requested_ack(), PTL_NI_OK))
+          report_whole_ack(*put, *operation);
+        else
+          counts.add(count_of(*put, PTL_MD_EVENT_CT_ACK, header, header.length()));
       }
     }
-    interface.operations().end(*operation);
+    operations_.end(*operation);
   }
 }
 
-void handle_reply(PhysicalInterface& interface, Peer& peer,
-                  const InboundMessage& message) noexcept {
+void InitiatorAnswers::take_reply(Peer& peer, const InboundMessage& message) noexcept {
   const MessageHeader& header = message.header;
-  Operation* operation = answered_operation(interface, peer, header.cookie);
+  Operation* operation = answered_operation(peer, header.cookie);
   if (operation == nullptr) return;
   MemoryDescriptor* get = operation->get.descriptor;
   const uint64_t mlength = header.length();
   const bool carries_data = (header.flags & flag_remote_memory) == 0;
   if (get == nullptr || mlength > operation->header.length() ||
       (carries_data && mlength != message.payload_length)) {
-    interface.messages_refused.increment();
+    refused_.messages.increment();
     return;
   }
   withdraw_memory(*operation, true);
-  auto fail = static_cast<ptl_ni_fail_t>(header.operation);
+  ptl_ni_fail_t fail = header.fail();
   if (fail != PTL_NI_OK && header.hdr_data != 0) [[unlikely]]
-    interface.refused_requests.note_answer(peer.id, header);
+    refused_.note_answer(peer.id, header);
   if (carries_data && fail == PTL_NI_OK &&
       !get->region.write(operation->get_offset, message.payload, mlength))
     fail = PTL_NI_SEGV;
   if (operation->fault != PTL_NI_OK && fail == PTL_NI_OK) fail = operation->fault;
-  get->pending.fetch_sub(1, std::memory_order_release);
-  report_reply(
-      *get, *operation,
-      {mlength, header.remote_offset,
-       (header.flags & flag_overflow_list) != 0 ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST, fail});
-  interface.operations().end(*operation);
+  end_getting(*operation, result_of(header, mlength, fail));
 }
 
-// A part of the answer to a get whose memory the target cannot reach.
-void handle_reply_data(PhysicalInterface& interface, Peer& peer,
-                       const InboundMessage& message) noexcept {
+void InitiatorAnswers::take_reply_data(Peer& peer, const InboundMessage& message) noexcept {
   const MessageHeader& header = message.header;
-  Operation* operation = answered_operation(interface, peer, header.cookie);
+  Operation* operation = answered_operation(peer, header.cookie);
   if (operation == nullptr) return;
   MemoryDescriptor* get = operation->get.descriptor;
   const uint64_t length = operation->header.length();
   if (get == nullptr || header.remote_offset > length ||
       message.payload_length > length - header.remote_offset) {
-    interface.messages_refused.increment();
+    refused_.messages.increment();
     return;
   }
   if (operation->fault != PTL_NI_OK) return;  // the operation fails: nothing more is touched
@@ -259,15 +214,13 @@ void handle_reply_data(PhysicalInterface& interface, Peer& peer,
     operation->fault = PTL_NI_SEGV;
 }
 
-// The target of a long put asks for its data.
-void handle_data_request(PhysicalInterface& interface, Peer& peer,
-                         const MessageHeader& header) noexcept {
-  Operation* operation = answered_operation(interface, peer, header.cookie);
+void InitiatorAnswers::take_data_request(Peer& peer, const MessageHeader& header) noexcept {
+  Operation* operation = answered_operation(peer, header.cookie);
   if (operation == nullptr) return;
   const uint64_t length = operation->header.length();
   if (!operation->direct || !operation->send_due || operation->streaming ||
       header.remote_offset > length || header.length() > length - header.remote_offset) {
-    interface.messages_refused.increment();
+    refused_.messages.increment();
     return;
   }
   operation->streaming = true;
@@ -275,15 +228,15 @@ void handle_data_request(PhysicalInterface& interface, Peer& peer,
   operation->stream_end = header.remote_offset + header.length();
   operation->stream_cookie = static_cast<uint32_t>(header.match_bits);
   const LockGuard guard(peer.send_lock);
-  if (peer.queue_head == nullptr && send_request_data(peer, *operation)) {
+  if (peer.queue_head == nullptr && send_data(peer, *operation)) {
     peer.note_in_process_send();
     return;
   }
   operation->kind = QueuedSend::Kind::request_data;
-  interface.queues().enqueue(peer, *operation);
+  queues_.enqueue(peer, *operation);
 }
 
-bool send_request_data(Peer& peer, Operation& operation) noexcept {
+bool InitiatorAnswers::send_data(Peer& peer, Operation& operation) noexcept {
   const uint64_t chunk = peer.link->max_data_bytes.load(std::memory_order_relaxed);
   const MemoryRegion& region = operation.put.descriptor->region;
   MessageHeader header{};
@@ -314,9 +267,9 @@ bool send_request_data(Peer& peer, Operation& operation) noexcept {
   return true;
 }
 
-void fail_operation(PhysicalInterface& interface, Operation& operation) noexcept {
+void InitiatorAnswers::fail(Operation& operation) noexcept {
   withdraw_memory(operation, false);
-  MemoryDescriptor* put = operation.put.get();
+  MemoryDescriptor* const put = operation.put.resolve();
   if (operation.send_due) {
     // Reported once, unless only acknowledgements are reported (spec 3.13.3).
     if (put->reports_send() && operation.get.descriptor == nullptr) operation.answer_due = false;
@@ -324,13 +277,23 @@ void fail_operation(PhysicalInterface& interface, Operation& operation) noexcept
   }
   const AnswerResult result{0, operation.header.remote_offset, PTL_PRIORITY_LIST,
                             PTL_NI_UNDELIVERABLE};
-  if (MemoryDescriptor* get = operation.get.descriptor; get != nullptr) {
-    get->pending.fetch_sub(1, std::memory_order_release);
-    report_reply(*get, operation, result);
-  } else if (operation.answer_due && put != nullptr) {
-    report_ack(*put, operation, result);
-  }
-  interface.operations().end(operation);
+  if (operation.get.descriptor != nullptr) return end_getting(operation, result);
+  if (operation.answer_due && put != nullptr) report_ack(*put, operation, result);
+  operations_.end(operation);
+}
+
+void InitiatorAnswers::fail_all_of(Peer& peer) noexcept {
+  operations_.for_each([&](Operation& operation) {
+    polling.assert_held();
+    if (operation.peer.load(std::memory_order_relaxed) == &peer) fail(operation);
+  });
+  peer.counted_puts.end_if([&](const CountedPuts::Put& put) {
+    polling.assert_held();
+    peer.count_as_ended();
+    put.count(0).apply(PTL_NI_UNDELIVERABLE);
+    return true;
+  });
+  operations_.return_ended(peer);
 }
 
 }  // namespace lintel

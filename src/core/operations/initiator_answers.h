@@ -2,29 +2,49 @@
 // path.
 #pragma once
 
-#include "core/operations/physical_interface.h"
+#include "core/operations/initiator_events.h"
+#include "core/operations/operation_table.h"
+#include "core/operations/refused_requests.h"
+#include "core/operations/send_queues.h"
 #include "transport/polling.h"
 
 namespace lintel {
 
-void handle_ack(PhysicalInterface& interface, Peer& peer, const MessageHeader& header) noexcept
-    LINTEL_REQUIRES(polling);
-void handle_ack_batch(PhysicalInterface& interface, Peer& peer,
-                      const InboundMessage& message) noexcept LINTEL_REQUIRES(polling);
-void handle_reply(PhysicalInterface& interface, Peer& peer, const InboundMessage& message) noexcept
-    LINTEL_REQUIRES(polling);
-void handle_reply_data(PhysicalInterface& interface, Peer& peer,
-                       const InboundMessage& message) noexcept LINTEL_REQUIRES(polling);
-void handle_data_request(PhysicalInterface& interface, Peer& peer,
-                         const MessageHeader& header) noexcept LINTEL_REQUIRES(polling);
-// The peer is gone: its operations end as PTL_NI_UNDELIVERABLE.
-void fail_counted_puts(Peer& peer) noexcept LINTEL_REQUIRES(polling);
-void fail_operation(PhysicalInterface& interface, Operation& operation) noexcept
-    LINTEL_REQUIRES(polling);
+class InitiatorAnswers {
+ public:
+  InitiatorAnswers(OperationTable& operations, SendQueues& queues,
+                   RefusedRequests& refused) noexcept
+      : operations_(operations), queues_(queues), refused_(refused) {}
 
-// From the send queue: sends data messages of a long put until all are sent
-// (true) or there is no room.
-[[nodiscard]] bool send_request_data(Peer& peer, Operation& operation) noexcept
-    LINTEL_REQUIRES(polling) LINTEL_REQUIRES(peer.send_lock);
+  void take_ack(Peer& peer, const MessageHeader& header) noexcept LINTEL_REQUIRES(polling);
+  void take_ack_batch(Peer& peer, const InboundMessage& message) noexcept LINTEL_REQUIRES(polling);
+  void take_reply(Peer& peer, const InboundMessage& message) noexcept LINTEL_REQUIRES(polling);
+  // A part of the answer to a get whose memory the target cannot reach.
+  void take_reply_data(Peer& peer, const InboundMessage& message) noexcept LINTEL_REQUIRES(polling);
+  // The target of a long put asks for its data.
+  void take_data_request(Peer& peer, const MessageHeader& header) noexcept LINTEL_REQUIRES(polling);
+  // From the send queue: sends data messages of a long put until all are sent (true) or there is no
+  // room.
+  [[nodiscard]] static bool send_data(Peer& peer, Operation& operation) noexcept
+      LINTEL_REQUIRES(polling) LINTEL_REQUIRES(peer.send_lock);
+  // The peer is gone: its operations end as PTL_NI_UNDELIVERABLE.
+  void fail_all_of(Peer& peer) noexcept LINTEL_REQUIRES(polling);
+
+ private:
+  [[nodiscard]] Operation* operation_of(const Peer& peer, uint32_t cookie) const noexcept;
+  [[nodiscard]] Operation* operation_once_sent(Peer& peer, uint32_t cookie) noexcept;
+  [[nodiscard]] Operation* answered_operation(Peer& peer, uint32_t cookie) noexcept;
+  [[nodiscard]] Operation* acknowledged_operation(Peer& peer, uint32_t cookie) noexcept;
+  [[nodiscard]] Count end_counted_put(Peer& peer, uint32_t cookie,
+                                      uint64_t mlength = UINT64_MAX) noexcept
+      LINTEL_REQUIRES(polling);
+  void end_getting(Operation& operation, const AnswerResult& result) noexcept
+      LINTEL_REQUIRES(polling);
+  void fail(Operation& operation) noexcept LINTEL_REQUIRES(polling);
+
+  OperationTable& operations_;
+  SendQueues& queues_;
+  RefusedRequests& refused_;
+};
 
 }  // namespace lintel

@@ -10,9 +10,37 @@
 
 namespace lintel {
 
+// Whether success counts the bytes manipulated, not one (spec 3.10.1). `option`:
+// PTL_MD_EVENT_CT_SEND, _ACK or _REPLY. PTL_OC_ACK_REQ says nothing about the bytes (spec 3.15.1).
+[[nodiscard]] inline bool counts_bytes(const MemoryDescriptor& descriptor, unsigned option,
+                                       const MessageHeader& header) noexcept {
+  return (descriptor.options & PTL_MD_EVENT_CT_BYTES) != 0 &&
+         (option != PTL_MD_EVENT_CT_ACK || header.requested_ack() != PTL_OC_ACK_REQ);
+}
+
+// What is to be counted. Taken down before an event is posted: a thread that sees that may release
+// the descriptor at once.
+struct Count {
+  CountingEvent* counter;  // nullptr: nothing
+  uint64_t amount;         // of a success; a failure always counts one
+  void apply(ptl_ni_fail_t fail = PTL_NI_OK) const noexcept {
+    if (counter == nullptr) return;
+    if (fail != PTL_NI_OK) [[unlikely]]
+      counter->add_failure(1);
+    else
+      counter->add_success(amount);
+  }
+};
+// `mlength`: bytes manipulated.
+[[nodiscard]] inline Count count_of(const MemoryDescriptor& descriptor, unsigned option,
+                                    const MessageHeader& header, uint64_t mlength) noexcept {
+  if (descriptor.counter == nullptr || (descriptor.options & option) == 0) return {};
+  return {descriptor.counter, counts_bytes(descriptor, option, header) ? mlength : 1};
+}
+
 void report_send(MemoryDescriptor& descriptor, const Request& request, ptl_ni_fail_t fail) noexcept;
 
-// Of a put or an atomic that ends here without having been sent. PTL_EVENT_SEND reports that. No
+// Reports a put or an atomic that ends without having been sent. PTL_EVENT_SEND reports that. No
 // acknowledgement reports it again (spec 3.13.3), unless the descriptor reports acknowledgements
 // only.
 void report_unsent_put(MemoryDescriptor& descriptor, const Request& request,
@@ -24,21 +52,15 @@ struct AnswerResult {
   ptl_list_t list;
   ptl_ni_fail_t fail;
 };
+// Of an operation that did to all its bytes what was asked for.
+[[nodiscard]] inline AnswerResult whole_result(const Request& request) noexcept {
+  return {request.header.length(), request.header.remote_offset, PTL_PRIORITY_LIST, PTL_NI_OK};
+}
 // Only in a round of polling.
 void report_ack(MemoryDescriptor& descriptor, const Request& request,
                 const AnswerResult& result) noexcept;
 void report_reply(MemoryDescriptor& descriptor, const Request& request,
                   const AnswerResult& result) noexcept;
-
-// A failure posts a full event, whatever was requested (spec 3.13.3). A success posts one only if a
-// full event was requested: with PTL_CT_ACK_REQ and PTL_OC_ACK_REQ the application only counts, and
-// has reserved no slot of its queue (spec 3.15.1).
-[[nodiscard]] inline bool ack_event_wanted(const MemoryDescriptor& descriptor,
-                                           ptl_ack_req_t requested, ptl_ni_fail_t fail) noexcept {
-  return descriptor.event_queue != nullptr &&
-         (fail != PTL_NI_OK ||
-          (requested == PTL_ACK_REQ && (descriptor.options & PTL_MD_EVENT_SUCCESS_DISABLE) == 0));
-}
 
 // Whether an acknowledgement would be reported (spec 3.15.2: it is only sent then).
 [[nodiscard]] inline bool descriptor_listens(const MemoryDescriptor& descriptor) noexcept {
@@ -56,15 +78,17 @@ void report_reply(MemoryDescriptor& descriptor, const Request& request,
   return event_wanted(descriptor, fail) && (descriptor.options & PTL_MD_EVENT_SEND_DISABLE) == 0;
 }
 
-// Of an operation that did to all its bytes what was asked for.
-[[nodiscard, gnu::always_inline]] inline InitiatorEvent whole_event(
-    ptl_event_kind_t type, const Request& request) noexcept {
-  return {type,
-          request.user_ptr,
-          request.header.length(),
-          request.header.remote_offset,
-          PTL_PRIORITY_LIST,
-          PTL_NI_OK};
+// A failure posts a full event, whatever was requested (spec 3.13.3). A success posts one only if a
+// full event was requested: with PTL_CT_ACK_REQ and PTL_OC_ACK_REQ the application only counts, and
+// has reserved no slot of its queue (spec 3.15.1).
+[[nodiscard]] inline bool ack_event_wanted(const MemoryDescriptor& descriptor,
+                                           ptl_ack_req_t requested, ptl_ni_fail_t fail) noexcept {
+  return event_wanted(descriptor, fail) && (fail != PTL_NI_OK || requested == PTL_ACK_REQ);
+}
+
+[[nodiscard, gnu::always_inline]] inline InitiatorEvent event_of(
+    ptl_event_kind_t type, const Request& request, const AnswerResult& result) noexcept {
+  return {type, request.user_ptr, result.mlength, result.remote_offset, result.list, result.fail};
 }
 
 // The events of most puts: full events only, success. Straight code at the calls.
@@ -73,28 +97,27 @@ void report_reply(MemoryDescriptor& descriptor, const Request& request,
   if ((descriptor.options & PTL_MD_EVENT_CT_SEND) != 0 || !send_event_wanted(descriptor, PTL_NI_OK))
       [[unlikely]]
     return report_send(descriptor, request, PTL_NI_OK);
-  descriptor.event_queue->queue.post(whole_event(PTL_EVENT_SEND, request));
+  descriptor.event_queue->queue.post(event_of(PTL_EVENT_SEND, request, whole_result(request)));
 }
-// Of a put or an atomic of which nothing was truncated. ack_event_wanted() for success.
+// Reports the acknowledgement of a put or an atomic that was not truncated. Requires
+// ack_event_wanted() for success.
 [[gnu::always_inline]] inline void report_whole_ack(MemoryDescriptor& descriptor,
                                                     const Request& request) noexcept {
-  const MessageHeader& header = request.header;
   if ((descriptor.options & PTL_MD_EVENT_CT_ACK) != 0) [[unlikely]]
-    return report_ack(descriptor, request,
-                      {header.length(), header.remote_offset, PTL_PRIORITY_LIST, PTL_NI_OK});
-  descriptor.event_queue->queue.post(whole_event(PTL_EVENT_ACK, request));
+    return report_ack(descriptor, request, whole_result(request));
+  descriptor.event_queue->queue.post(event_of(PTL_EVENT_ACK, request, whole_result(request)));
 }
 
-// Both full events of a put that was delivered in whole before it was reported as sent. False, and
-// nothing was done: the descriptor reports otherwise.
+// Posts both full events of a put that was delivered in whole before it was reported as sent.
+// False, and nothing was done: the descriptor reports otherwise.
 [[nodiscard, gnu::always_inline]] inline bool report_put_and_ack(MemoryDescriptor& descriptor,
                                                                  const Request& request) noexcept {
   if ((descriptor.options & (PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_ACK)) != 0 ||
       !send_event_wanted(descriptor, PTL_NI_OK) ||
       !ack_event_wanted(descriptor, request.header.requested_ack(), PTL_NI_OK))
     return false;
-  descriptor.event_queue->queue.post(whole_event(PTL_EVENT_SEND, request),
-                                     whole_event(PTL_EVENT_ACK, request));
+  descriptor.event_queue->queue.post(event_of(PTL_EVENT_SEND, request, whole_result(request)),
+                                     event_of(PTL_EVENT_ACK, request, whole_result(request)));
   return true;
 }
 

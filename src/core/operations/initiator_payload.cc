@@ -1,11 +1,6 @@
 // Gathering and sending the payload of a request. Message path.
 #include "core/operations/initiator_payload.h"
 
-#include "core/operations/atomics.h"
-#include "core/operations/exposed_memory.h"
-#include "core/operations/operation.h"
-#include "core/operations/physical_interface.h"
-
 namespace lintel {
 
 namespace {
@@ -58,14 +53,7 @@ SendStatus send_description(Peer& peer, const MessageHeader& header, const Memor
 
 }  // namespace
 
-void withdraw_exposed_memory(Operation& operation, bool answered) noexcept {
-  const uint32_t number = operation.exposure.load(std::memory_order_relaxed);
-  operation.exposure.store(Exposure::none, std::memory_order_relaxed);
-  Peer& peer = *operation.peer.load(std::memory_order_relaxed);
-  peer.transport->withdraw(*peer.link, number, !answered);
-}
-
-SendStatus send_payload(PhysicalInterface& physical, Peer& peer, const Request& request,
+SendStatus send_payload(ScratchPool& scratch, Peer& peer, const Request& request,
                         Operation* operation, const std::byte* copy) noexcept {
   const MessageHeader& header = request.header;
   const MemoryDescriptor* put = request.put.descriptor;
@@ -92,7 +80,7 @@ SendStatus send_payload(PhysicalInterface& physical, Peer& peer, const Request& 
       region.pieces(request.put_offset, length, pieces + count, gather_pieces, &covered);
   if (covered == length) [[likely]]
     return peer.transport->send(*peer.link, header, pieces, count + described);
-  return send_gathered(physical.scratch(), peer, request, pieces, count);
+  return send_gathered(scratch, peer, request, pieces, count);
 }
 
 }  // namespace lintel

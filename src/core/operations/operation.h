@@ -10,6 +10,7 @@
 #include "portals4.h"
 #include "transport/message.h"
 #include "transport/transport.h"
+#include "util/loan.h"
 
 namespace lintel {
 
@@ -23,10 +24,10 @@ struct UnexpectedHeader;
 struct QueuedSend {
   enum class Kind : uint8_t {
     request,        // Operation: its first message
-    request_data,   // Operation: data messages that the target asked for
+    request_data,   // Operation: data messages that the target requested
     transfer_data,  // Transfer: data messages to the initiator of a get
     answer,         // Answer: an acknowledgement or a small reply
-    mark,           // none: requests are held, see SendQueues
+    mark,           // no message: shows that requests are held, see SendQueues
   };
   QueuedSend* next_queued = nullptr;
   Kind kind = Kind::request;
@@ -37,8 +38,8 @@ struct alignas(64) Operation : QueuedSend, Request {
   // Whether its first message has gone out, since no answer counts before. Written under the send
   // lock; `sent` is final.
   enum class Stage : uint8_t {
-    sending,  // the transport is being asked: an answer may arrive before the sender goes on
-    queued,   // it waits in the peer's send queue
+    sending,  // send() is running: an answer may arrive before the sender continues
+    queued,   // the operation waits in the peer's send queue
     sent,
   };
   std::atomic<Stage> stage{Stage::sending};
@@ -48,11 +49,11 @@ struct alignas(64) Operation : QueuedSend, Request {
   std::atomic<uint8_t> generation{0};
   bool send_due = false;    // PTL_EVENT_SEND has not been reported
   bool answer_due = false;  // an acknowledgement or reply is to be reported
-  bool direct = false;      // the target fetches the payload, or asks for it in data messages
+  bool direct = false;      // the target fetches the payload, or requests it in data messages
   bool copied = false;      // the payload waits in a VolatileCopy
   bool streaming = false;   // data messages are being sent
   NetworkInterface* interface = nullptr;
-  // Data messages asked for by the target of a long put.
+  // Data messages that the target of a long put requested.
   uint64_t stream_position = 0;
   uint64_t stream_end = 0;
   uint32_t stream_cookie = 0;
@@ -73,7 +74,7 @@ struct alignas(64) Transfer : QueuedSend {
   std::atomic<uint32_t> next_free{0};
   std::atomic<uint8_t> generation{0};
   bool writes_peer = false;   // a get: data flow to the initiator
-  bool streaming = false;     // in the send queue
+  bool streaming = false;     // the transfer is in the send queue
   bool ended = false;         // all is moved or has failed; only the reporting is left
   bool by_messages = false;   // the peer's memory cannot be reached directly
   bool source_fault = false;  // the initiator's memory is not accessible
@@ -91,18 +92,10 @@ struct alignas(64) Transfer : QueuedSend {
   ptl_ni_fail_t fail = PTL_NI_OK;
   bool event_reserved = false;
   bool unlink_reserved = false;
-  uint32_t release_mark = 0;        // of the transport, see Transport::payload_mark()
-  Transfer* next_active = nullptr;  // to be advanced, or behind Peer::unreleased_head: never both
+  uint32_t release_mark = 0;        // see Transport::payload_mark()
+  Transfer* next_active = nullptr;  // link of the active list or of Peer::unreleased_head
   unsigned remote_count = 0;
   RemoteMemory remote[transfer_remote_pieces];
-};
-
-// Puts of one peer that matched in one burst of messages, to be fetched from its memory together.
-struct TransferBatch {
-  static constexpr unsigned capacity = 16;
-  Transfer* transfers[capacity];
-  unsigned count = 0;
-  uint64_t bytes = 0;
 };
 
 // Largest payload that travels with a reply. Longer gets are written into the initiator's memory,
@@ -116,7 +109,7 @@ struct Answer : QueuedSend {
   std::atomic<uint32_t> next_free{0};
   MessageHeader header{};
   uint32_t payload_length = 0;
-  uint32_t long_payload = 0;  // index of the LongPayload, if it does not fit here
+  uint32_t long_payload = 0;  // index of the LongPayload, if the payload does not fit here
   std::byte payload[short_answer_bytes];
 };
 struct LongPayload {
@@ -125,5 +118,56 @@ struct LongPayload {
   std::atomic<uint32_t> next_free{0};
   std::byte bytes[largest_reply_bytes];
 };
+
+// Memory for a moment that is too much for the stack of a caller: threads of run-time systems often
+// have 16 KiB. A thread has one block at a time (Loan).
+struct ScratchBlock {
+  std::atomic<uint32_t> next_free{0};
+  std::byte bytes[16384];
+};
+static_assert(largest_reply_bytes <= sizeof ScratchBlock::bytes);
+using ScratchPool = Arena<ScratchBlock>;
+inline constexpr uint32_t most_scratch_blocks = 256;  // threads that send or deliver at once
+
+// ---- Cookies name operations and transfers that wait for an answer of a peer: an index with a
+// generation, so that an old cookie names nothing.
+
+inline constexpr uint32_t cookie_index_bits = 24;
+
+[[nodiscard]] constexpr uint32_t make_cookie(uint32_t index, uint8_t generation) noexcept {
+  return index | uint32_t{generation} << cookie_index_bits;
+}
+[[nodiscard]] constexpr uint32_t cookie_index(uint32_t cookie) noexcept {
+  return cookie & ((1u << cookie_index_bits) - 1);
+}
+[[nodiscard]] constexpr uint8_t cookie_generation(uint32_t cookie) noexcept {
+  return static_cast<uint8_t>(cookie >> cookie_index_bits);
+}
+
+// Objects of a pool that cookies name: with a `generation`, and with a `peer` unless they are free.
+template <typename Object>
+[[nodiscard]] uint32_t cookie_in(const Arena<Object>& pool, const Object& object) noexcept {
+  return make_cookie(pool.index_of(object), object.generation.load(std::memory_order_relaxed));
+}
+// Returns nullptr if the cookie names no object in use.
+template <typename Object>
+[[nodiscard, gnu::always_inline]] inline Object* find_by_cookie(const Arena<Object>& pool,
+                                                                uint32_t cookie) noexcept {
+  const uint32_t index = cookie_index(cookie);
+  if (!pool.contains(index)) return nullptr;
+  Object& object = pool.at(index);
+  return object.peer.load(std::memory_order_acquire) != nullptr &&
+                 object.generation.load(std::memory_order_relaxed) == cookie_generation(cookie)
+             ? &object
+             : nullptr;
+}
+// Calls action(Object&) for all objects in use.
+template <typename Object, typename Action>
+void for_each_live(const Arena<Object>& pool, Action&& action) noexcept {
+  for (uint32_t i = 0; i < pool.high_water(); ++i) {
+    Object& object = pool.at(i);
+    if (object.peer.load(std::memory_order_acquire) != nullptr) action(object);
+  }
+}
 
 }  // namespace lintel

@@ -12,6 +12,13 @@ namespace {
 constexpr uint32_t most_operations = 1u << 20;
 }  // namespace
 
+void withdraw_exposed_memory(Operation& operation, bool answered) noexcept {
+  const uint32_t number = operation.exposure.load(std::memory_order_relaxed);
+  operation.exposure.store(Exposure::none, std::memory_order_relaxed);
+  Peer& peer = *operation.peer.load(std::memory_order_relaxed);
+  peer.transport->withdraw(*peer.link, number, !answered);
+}
+
 bool OperationTable::open() noexcept {
   const uint32_t capacity =
       fitting_capacity(most_operations, sizeof(Operation) + sizeof(VolatileCopy));
@@ -29,7 +36,7 @@ Operation* OperationTable::allocate_returned(Peer& peer) noexcept {
   return &operations_.at(index);
 }
 
-bool OperationTable::reclaim(const PeerTable& peers) noexcept {
+bool OperationTable::reclaim(std::span<Peer> peers) noexcept {
   const auto release_chain = [this](uint32_t index) {
     while (index != none) {
       const uint32_t next = operations_.at(index).next_free.load(std::memory_order_relaxed);
@@ -37,8 +44,7 @@ bool OperationTable::reclaim(const PeerTable& peers) noexcept {
       index = next;
     }
   };
-  for (uint32_t i = 0; i < peers.size(); ++i) {
-    Peer& peer = peers.at(i);
+  for (Peer& peer : peers) {
     const LockGuard guard(peer.send_lock);
     release_chain(std::exchange(peer.free_operations, none));
     release_chain(peer.returned_operations.exchange(none, std::memory_order_acquire));
@@ -63,6 +69,30 @@ void OperationTable::return_chain(Peer& peer) noexcept {
   } while (!peer.returned_operations.compare_exchange_weak(
       head, peer.returned_chain_head, std::memory_order_release, std::memory_order_relaxed));
   peer.returned_chain_head = none;
+}
+
+bool OperationTable::may_access(const Peer* peer, const RemoteMemory& memory,
+                                bool write) const noexcept {
+  const Operation* operation = find(static_cast<uint32_t>(memory.key));
+  if (operation == nullptr || operation->peer.load(std::memory_order_relaxed) != peer ||
+      operation->stage.load(std::memory_order_acquire) == Operation::Stage::queued ||
+      (operation->header.flags & flag_remote_memory) == 0 || operation->streaming)
+    return false;
+  // The end of sending has not been reported, or the reply has not: the descriptor is in use.
+  const bool put = operation->header.kind == MessageKind::put;
+  if (put == write || !(put ? operation->send_due : operation->answer_due)) return false;
+  const MemoryDescriptor* descriptor = put ? operation->put.resolve() : operation->get.resolve();
+  if (descriptor == nullptr) return false;
+  Piece pieces[transfer_remote_pieces];
+  uint64_t covered = 0;
+  const unsigned count = descriptor->region.pieces(
+      put ? operation->put_offset : operation->get_offset, operation->header.length(), pieces,
+      transfer_remote_pieces, &covered);
+  for (unsigned i = 0; i < count; ++i) {
+    const uint64_t offset = memory.address - reinterpret_cast<uint64_t>(pieces[i].base);
+    if (offset <= pieces[i].length && memory.length <= pieces[i].length - offset) return true;
+  }
+  return false;
 }
 
 void OperationTable::copy_payload(Operation& operation) noexcept {

@@ -3,23 +3,32 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
-#include "core/operations/cookie.h"
-#include "core/operations/exposed_memory.h"
 #include "core/operations/operation.h"
-#include "core/operations/peer_table.h"
+#include "core/operations/peer.h"
 #include "transport/polling.h"
 #include "util/arena.h"
 #include "util/assert.h"
 
 namespace lintel {
 
+// An operation that has exposed memory.
+[[gnu::noinline]] void withdraw_exposed_memory(Operation& operation, bool answered) noexcept;
+
+// Ends the target's access to the operation's memory. Called before the end of the operation, or of
+// its sending, is reported. `answered`: the target has said that it is done.
+inline void withdraw_memory(Operation& operation, bool answered) noexcept {
+  if (operation.exposure.load(std::memory_order_relaxed) != Exposure::none) [[unlikely]]
+    withdraw_exposed_memory(operation, answered);
+}
+
 class OperationTable {
  public:
   // Set-up path. False: no address space.
   [[nodiscard]] bool open() noexcept;
 
-  // nullptr: none is free.
+  // Returns nullptr if none is free.
   [[nodiscard]] Operation* allocate(Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock) {
     const uint32_t index = peer.free_operations;
     if (index == none) [[unlikely]]
@@ -31,7 +40,7 @@ class OperationTable {
   }
   // Makes slots that peers have reserved available to all peers. Any thread, no send lock held.
   // True: a slot is free.
-  [[nodiscard]] bool reclaim(const PeerTable& peers) noexcept;
+  [[nodiscard]] bool reclaim(std::span<Peer> peers) noexcept;
   // The operation was never sent. Any thread.
   void discard(Operation& operation) noexcept;
   // Returns slots to their peer in one chain per burst, so that neither side needs a
@@ -51,7 +60,7 @@ class OperationTable {
     if (peer.returned_chain_head != none) return_chain(peer);
   }
 
-  // nullptr: the cookie names none that has not ended.
+  // Returns nullptr if the cookie names no operation that goes on.
   [[nodiscard]] Operation* find(uint32_t cookie) const noexcept {
     return find_by_cookie(operations_, cookie);
   }
@@ -64,17 +73,21 @@ class OperationTable {
     for_each_live(operations_, action);
   }
 
+  // See MessageSink::may_access().
+  [[nodiscard]] bool may_access(const Peer* peer, const RemoteMemory& memory,
+                                bool write) const noexcept LINTEL_REQUIRES(polling);
+
   // Copies the payload, which waits in a send queue, so that its buffer may be reused. Leaves
   // `copied` false if it is not there.
   void copy_payload(Operation& operation) noexcept;
-  // nullptr: the payload lies where the descriptor says.
+  // Returns nullptr if the payload was not copied: it lies where the descriptor says.
   [[nodiscard]] const std::byte* copy_of(const Operation& operation) const noexcept {
     return operation.copied ? copies_.at(operations_.index_of(operation)).bytes : nullptr;
   }
 
  private:
   static void make_free(Operation& operation) noexcept {
-    // The uppermost bit of a cookie tells counted puts from operations.
+    // The uppermost bit of a cookie distinguishes counted puts from operations.
     constexpr uint8_t generation_mask = 0x7f;
     const uint8_t generation = operation.generation.load(std::memory_order_relaxed);
     operation.generation.store((generation + 1) & generation_mask, std::memory_order_relaxed);

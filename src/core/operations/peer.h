@@ -1,7 +1,8 @@
-// What this process keeps about one it talks to. Exists from the first message on; never moves.
-// Message path.
+// State that this process keeps about one it exchanges messages with. A peer exists from the first
+// message on and never moves. Message path.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -26,14 +27,15 @@ struct alignas(64) Peer {
 
   SpinLock send_lock;
   bool queue_listed LINTEL_GUARDED_BY(send_lock) = false;  // see SendQueues
-  std::atomic<bool> failed{true};           // or not connected yet; written under send_lock
-  std::atomic<bool> awaits_process{false};  // its link has not found one; written under send_lock
-  Link* link = nullptr;                     // by which messages travel to it
+  std::atomic<bool> failed{true};           // failed or not connected yet; written under send_lock
+  std::atomic<bool> awaits_process{false};  // its link has found no process; under send_lock
+  Link* link = nullptr;                     // link that carries messages to the peer
   Transport* transport = nullptr;
-  // For the own process: set after a send, so that the poller polls for it. nullptr for others.
+  // Flag that is set after a send to the own process, so that the poller polls for it. nullptr for
+  // other processes.
   PollFlag* in_process_sends = nullptr;
-  std::atomic<uint32_t> eager_put_bytes{
-      0};  // the longest put whose payload travels with its header
+  // Length of the longest put whose payload travels with its header.
+  std::atomic<uint32_t> eager_put_bytes{0};
   QueuedSend* queue_head LINTEL_GUARDED_BY(send_lock) = nullptr;
   QueuedSend** queue_tail LINTEL_GUARDED_BY(send_lock) = &queue_head;
   std::atomic<uint32_t> queue_length{0};  // written under send_lock
@@ -43,17 +45,17 @@ struct alignas(64) Peer {
   TrafficCounters sent;
   Peer* next_with_queue = nullptr;          // under the lock of SendQueues
   const char* failed_because = "";          // constant text
-  const std::string* not_others = nullptr;  // why no transport that is tried before this one
+  const std::string* not_others = nullptr;  // why no transport with precedence is used
   std::atomic<uint32_t> queue_removed{0};   // items ever, modulo 2^32; written under send_lock
-  // What queue_removed was when callers that helped to send saw nothing go; any thread.
+  // Value of queue_removed when callers that helped to send saw no item leave; any thread.
   std::atomic<uint32_t> helped_without_effect_at{UINT32_MAX};
-  // Requests that wait until the peer has answered others. As long as there are any, the mark is
-  // the first item of the queue.
+  // The held requests wait until the peer has answered others. While there are any, the mark is the
+  // first item of the queue.
   QueuedSend held_mark LINTEL_GUARDED_BY(send_lock){.kind = QueuedSend::Kind::mark};
   QueuedSend* held_head LINTEL_GUARDED_BY(send_lock) = nullptr;
   QueuedSend** held_tail LINTEL_GUARDED_BY(send_lock) = &held_head;
-  uint32_t answers LINTEL_GUARDED_BY(send_lock) = 0;       // that wait in the queue
-  uint32_t long_answers LINTEL_GUARDED_BY(send_lock) = 0;  // of them with a LongPayload
+  uint32_t answers LINTEL_GUARDED_BY(send_lock) = 0;       // answers in the queue
+  uint32_t long_answers LINTEL_GUARDED_BY(send_lock) = 0;  // queued answers with a LongPayload
 
   alignas(64) uint32_t acks[ack_batch_capacity] LINTEL_GUARDED_BY(polling);
   uint32_t ack_count LINTEL_GUARDED_BY(polling) = 0;
@@ -62,7 +64,7 @@ struct alignas(64) Peer {
   // Ended operations of this burst.
   uint32_t returned_chain_head LINTEL_GUARDED_BY(polling) = Arena<Operation>::no_index;
   uint32_t returned_chain_tail LINTEL_GUARDED_BY(polling) = Arena<Operation>::no_index;
-  uint64_t gone_said_ns LINTEL_GUARDED_BY(polling) = 0;  // when the log last told that it is gone
+  uint64_t gone_said_ns LINTEL_GUARDED_BY(polling) = 0;  // time of the last log line "is gone"
   // Gets whose data were sent from where they lie, in the order sent, through next_active.
   Transfer* unreleased_head LINTEL_GUARDED_BY(polling) = nullptr;
   Transfer* unreleased_tail LINTEL_GUARDED_BY(polling) = nullptr;
@@ -107,5 +109,37 @@ struct alignas(64) Peer {
             transfers != 0);
   }
 };
+
+// ---- How much of the pools of a process one of its peers may take.
+//
+// A correct peer never comes to its limit: it keeps so many operations in flight that half of what
+// it is granted suffices. The other half is for operations that it has given up (PtlNIFini) and
+// whose answers still wait here.
+
+// Limits of an initiator: further requests of the kind are held while this many operations are in
+// flight.
+inline constexpr uint32_t most_long_replies_in_flight = 1u << 12;
+inline constexpr uint32_t most_transfers_in_flight = 1u << 14;
+// Limits of a target: LongPayloads and Transfers of one peer.
+inline constexpr uint32_t most_long_answers_of_peer = 2 * most_long_replies_in_flight;
+inline constexpr uint32_t most_transfers_of_peer = 2 * most_transfers_in_flight;
+
+// Whether a peer that has `taken` objects of a pool may take another one. A peer may have at most
+// as many as are left for the others, so that several peers at their limit leave some.
+[[nodiscard]] constexpr bool may_take(uint32_t taken, uint32_t most, uint32_t in_use,
+                                      uint32_t capacity) noexcept {
+  return taken < std::min(most, capacity - in_use);
+}
+
+// The initiator's side. The header is complete.
+[[nodiscard]] inline bool has_to_wait(const Peer& peer, const MessageHeader& header) noexcept
+    LINTEL_REQUIRES(peer.send_lock) {
+  if ((header.flags & flag_remote_memory) != 0) return peer.in_flight() >= most_transfers_in_flight;
+  const bool is_replied_to = header.kind == MessageKind::get ||
+                             header.kind == MessageKind::fetch_atomic ||
+                             header.kind == MessageKind::swap;
+  return is_replied_to && header.length() > short_answer_bytes &&
+         peer.in_flight() >= most_long_replies_in_flight;
+}
 
 }  // namespace lintel

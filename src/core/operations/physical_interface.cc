@@ -8,12 +8,7 @@
 #include <utility>
 
 #include "core/objects/network_interface.h"
-#include "core/operations/flush_queues.h"
-#include "core/operations/initiator_answers.h"
-#include "core/operations/memory_access.h"
-#include "core/operations/peer_failure.h"
 #include "core/operations/plain_put.h"
-#include "core/operations/target_transfer.h"
 #include "util/clock.h"
 #include "util/config.h"
 #include "util/lock.h"
@@ -27,7 +22,7 @@ namespace {
 // A look within the node is cheap enough for this.
 constexpr uint64_t longest_peer_check_ns = 500'000'000;
 
-// How long close() goes on sending what is queued.
+// Maximum time for which close() sends queued messages.
 constexpr uint64_t closing_limit_ns = 500'000'000;
 
 ProgressMode progress_mode() noexcept {
@@ -35,6 +30,32 @@ ProgressMode progress_mode() noexcept {
   if (word == "thread") return ProgressMode::thread;
   if (word == "caller") return ProgressMode::caller;
   return ProgressMode::automatic;
+}
+
+// Peers that leave more answers behind than this give memory back.
+constexpr uint32_t many_answers = 64;
+
+// Queued operations whose first message has gone out, in the order of their calls.
+struct SentChain {
+  QueuedSend* first = nullptr;
+  QueuedSend** last = &first;
+  void append(QueuedSend& item) noexcept {
+    item.next_queued = nullptr;
+    *last = &item;
+    last = &item.next_queued;
+  }
+};
+
+// Returns nullptr if nothing can be sent. A request that would exceed a limit of peer_share.h
+// waits, and all requests behind it wait, too, so that their order is kept.
+QueuedSend* next_to_send(SendQueues& queues, Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock) {
+  if (peer.failed.load(std::memory_order_relaxed)) return nullptr;
+  QueuedSend* const first = queues.first(peer);
+  if (first == nullptr || first->kind != QueuedSend::Kind::request ||
+      !has_to_wait(peer, static_cast<Operation&>(*first).header))
+    return first;
+  queues.hold_requests(peer);
+  return queues.first_not_held(peer);
 }
 
 }  // namespace
@@ -64,8 +85,7 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid, OpenTransports open_t
   transports_ = std::move(opened.transports);
   unused_ = std::move(opened.unused);
   if (!peers_.open(transports_, unused_, poller_.transports().in_process_sends()) ||
-      !operations_.open() || !transfers_.open() || !answers_.open() ||
-      !scratch_.open(most_scratch_blocks)) {
+      !initiator_.open() || !target_.open() || !scratch_.open(most_scratch_blocks)) {
     log_message(LogLevel::error, "interface %u: no address space for its pools (ulimit -v?)",
                 number);
     return PTL_NO_SPACE;
@@ -139,46 +159,17 @@ void PhysicalInterface::set_logical(unsigned slot, NetworkInterface* interface) 
     before = logical_[slot].exchange(interface, std::memory_order_acq_rel);
   });
   if (before == nullptr) return;
-  finish_remote_accesses(*before);
-  poller_.exclusively([&]() LINTEL_REQUIRES(polling) { forget_logical(*before); });
-}
-
-void PhysicalInterface::finish_remote_accesses(const NetworkInterface& interface) noexcept {
-  bool under_way = true;
-  while (under_way) {
-    under_way = false;
+  for (bool under_way = true; under_way;) {
     poller_.exclusively([&]() LINTEL_REQUIRES(polling) {
-      transfers_.for_each([&](const Transfer& transfer) {
-        under_way |= transfer.interface == &interface && transfer.in_flight != 0;
-      });
+      under_way = target_.transfers().access_under_way(*before);
       poller_.check_peers_if_due(now_ns());
       if (under_way) poller_.poll_once();
     });
   }
-}
-
-void PhysicalInterface::forget_logical(NetworkInterface& interface) noexcept {
-  const PeerTable& peers = peers_.all();
-  for (uint32_t i = 0; i < peers.size(); ++i) {
-    Peer& peer = peers.at(i);
-    {
-      const LockGuard guard(peer.send_lock);
-      queues_.drop_all_of(peer, interface);
-    }
-    peer.counted_puts.end_if([&](const CountedPuts::Put& put) {
-      polling.assert_held();
-      const bool ends = interface.descriptors().owns(put.descriptor.descriptor);
-      if (ends) peer.count_as_ended();
-      return ends;
-    });
-  }
-  operations_.for_each([&](Operation& operation) {
-    polling.assert_held();
-    if (operation.interface != &interface) return;
-    operations_.end(operation);
+  poller_.exclusively([&]() LINTEL_REQUIRES(polling) {
+    initiator_.drop_all_of(*before);
+    target_.transfers().table().drop_all_of(*before);
   });
-  for (uint32_t i = 0; i < peers.size(); ++i) operations_.return_ended(peers.at(i));
-  transfers_.drop_all_of(interface);
 }
 
 void* PhysicalInterface::on_new_link(Link& link) noexcept {
@@ -195,7 +186,7 @@ void* PhysicalInterface::on_new_link(Link& link) noexcept {
     case LinkRelation::replaces:
       break;
     case LinkRelation::of_another_process:
-      fail_peer(*this, *peer, {Link::Failure::Kind::gone, "another process has taken its place"});
+      fail_peer(*peer, {Link::Failure::Kind::gone, "another process has taken its place"});
       break;
   }
   return peers_.accept(link, transport);
@@ -205,47 +196,42 @@ void PhysicalInterface::on_peer_failed(Link& link) noexcept {
   const LockGuard guard(peers_.mutex());
   Peer* const peer = PeerDirectory::peer_of(link);
   if (peer == nullptr || peer->failed.load(std::memory_order_relaxed)) return;
-  if (peer->link == &link) return fail_peer(*this, *peer, link.failure);
+  if (peer->link == &link) return fail_peer(*peer, link.failure);
   // An earlier incarnation may be reported after its successor has connected.
   if (relation_of(*peer, poller_.transports().current(), link) != LinkRelation::receives) return;
   // What the peer sent by it may be lost, answers among that. The other link may live on: its next
   // message connects anew.
-  fail_peer(*this, *peer, link.failure);
+  fail_peer(*peer, link.failure);
   PeerDirectory::set_peer(*peer->link, nullptr);
 }
 
 void PhysicalInterface::on_remote_done(Link& link, uint32_t token, RemoteResult result) noexcept {
-  end_remote_access(*this, link, token, result);
+  target_.transfers().end_remote_access(link, token, result);
 }
 
 bool PhysicalInterface::may_access(Link& link, const RemoteMemory& memory, bool write) noexcept {
-  return lintel::may_access(operations_, PeerDirectory::peer_of(link), memory, write);
+  return initiator_.operations().may_access(PeerDirectory::peer_of(link), memory, write);
 }
 
 bool PhysicalInterface::exclude_senders(Link& link, void (*action)(Link&, void*),
                                         void* argument) noexcept {
-  if (Peer* const peer = PeerDirectory::peer_of(link); peer != nullptr) {
-    const LockGuard guard(peer->send_lock);
-    action(link, argument);
-    return true;
-  }
-  // Nobody sends by a link without a peer, as one whose peer failed by another link. It would get
-  // one under this lock.
-  const LockGuard guard(peers_.mutex());
-  if (PeerDirectory::peer_of(link) != nullptr) return false;
-  action(link, argument);
-  return true;
+  return peers_.exclude_senders(link, action, argument);
 }
 
 unsigned PhysicalInterface::advance() noexcept {
-  if (queues_.any()) flush_queues(*this);
-  const unsigned advanced = advance_transfers(*this) + end_released_transfers(*this);
-  if (transfers_.awaits_release()) poller_.work_due().set();
+  for (Peer* peer = queues_.any() ? queues_.take_listed() : nullptr; peer != nullptr;) {
+    Peer* const next = peer->next_with_queue;
+    flush_queue(*peer);
+    peer = next;
+  }
+  const unsigned advanced = target_.transfers().advance_all();
+  if (target_.transfers().table().awaits_release()) poller_.work_due().set();
   return advanced;
 }
 
 bool PhysicalInterface::is_ready() const noexcept {
-  return transfers_.has_active() || transfers_.anything_released();
+  const TransferTable& transfers = target_.transfers().table();
+  return transfers.has_active() || transfers.anything_released();
 }
 
 void PhysicalInterface::check_peers() noexcept {
@@ -264,6 +250,101 @@ void PhysicalInterface::wake_awaited_peers() noexcept {
                            });
 }
 
+// True: the item leaves the queue for good.
+bool PhysicalInterface::send_queued(Peer& peer, QueuedSend& item) noexcept {
+  switch (item.kind) {
+    case QueuedSend::Kind::request:
+      return initiator_.send_queued(peer, static_cast<Operation&>(item));
+    case QueuedSend::Kind::request_data:
+      return InitiatorAnswers::send_data(peer, static_cast<Operation&>(item));
+    case QueuedSend::Kind::transfer_data:
+      return target_.transfers().send_data(peer, static_cast<Transfer&>(item));
+    case QueuedSend::Kind::answer:
+      return target_.answers().send_queued(peer, static_cast<Answer&>(item));
+    case QueuedSend::Kind::mark:
+      break;
+  }
+  return true;
+}
+
+void PhysicalInterface::flush_queue(Peer& peer) noexcept {
+  peers_.reconsider(peer);
+  SentChain sent;  // their events must not be posted under the send lock
+  {
+    const LockGuard guard(peer.send_lock);
+    queues_.begin_flush(peer);
+    const bool several = peer.queue_length > 1 && !peer.failed.load(std::memory_order_relaxed);
+    if (several) peer.transport->cork(*peer.link);
+    while (QueuedSend* const item = next_to_send(queues_, peer)) {
+      if (!send_queued(peer, *item)) {
+        queues_.retries.increment();
+        break;
+      }
+      queues_.remove(peer, *item);
+      if (item->kind == QueuedSend::Kind::request) sent.append(*item);
+    }
+    if (several) peer.transport->uncork(*peer.link);
+    peer.note_in_process_send();
+    queues_.end_flush(peer);
+  }
+  for (QueuedSend* item = sent.first; item != nullptr;) {
+    QueuedSend* next = item->next_queued;
+    initiator_.report_queued_send(static_cast<Operation&>(*item));
+    item = next;
+  }
+}
+
+// What follows when a peer has died or left: every operation with it ends, as PTL_NI_UNDELIVERABLE
+// (spec 3.13.3). The lock of the PeerDirectory is held.
+void PhysicalInterface::fail_peer(Peer& peer, const Link::Failure& failure) noexcept {
+  peer.failed_because = failure.reason;
+  // A peer that closed its interface in order leaves nothing that could fail. An operation may be
+  // acknowledged before its sender, which holds the send lock, has counted it as started.
+  bool in_order;
+  QueuedSend* queued;
+  {
+    const LockGuard guard(peer.send_lock);
+    in_order = !peer.has_outstanding() && peer.queue_length == 0;
+    peer.failed.store(true, std::memory_order_release);
+    queued = queues_.take_all(peer);
+  }
+  if (!in_order) peers_failed.increment();
+  PeerDirectory::tell_of_failure(peer, failure, in_order);
+  peer.ack_count = 0;
+  fail_queued(peer, queued);
+  initiator_.answers().fail_all_of(peer);
+  target_.transfers().fail_all_of(peer);
+}
+
+// Data of operations and transfers end with these.
+void PhysicalInterface::fail_queued(Peer& peer, QueuedSend* queued) noexcept {
+  uint32_t answers = 0;
+  for (QueuedSend* next; queued != nullptr; queued = next) {
+    next = queued->next_queued;
+    if (queued->kind == QueuedSend::Kind::request) {
+      initiator_.fail_unsent(static_cast<Operation&>(*queued), PTL_NI_UNDELIVERABLE);
+    } else if (queued->kind == QueuedSend::Kind::answer) {
+      ++answers;
+      const LockGuard guard(peer.send_lock);
+      target_.answers().release(peer, static_cast<Answer&>(*queued));
+    }
+  }
+  if (answers > many_answers) target_.answers().give_back();
+}
+
+// A put of the common case, see place_plain_put().
+bool PhysicalInterface::take_plain_put(Peer& peer, const InboundMessage& message) noexcept {
+  const MessageHeader& header = message.header;
+  const uint64_t length = message.payload_length;
+  if ((header.flags & ~flag_interface_mask) != 0 || header.length() != length) return false;
+  NetworkInterface* const interface = logical(header.interface_slot());
+  if (interface == nullptr || !place_plain_put(*interface, header, message.payload, length,
+                                               initiator_of(*interface, peer, header)))
+    return false;
+  if (header.asks_for_ack()) target_.answers().acknowledge_exactly(peer, header.cookie);
+  return true;
+}
+
 // Inlined: the call would cost 20 instructions a message.
 [[gnu::always_inline]] inline void PhysicalInterface::take_messages(Peer& peer,
                                                                     const InboundMessage* messages,
@@ -273,35 +354,35 @@ void PhysicalInterface::wake_awaited_peers() noexcept {
     received.count(message.header.kind, message.payload_length);
     const bool may_join =
         message.header.kind == MessageKind::put && (message.header.flags & flag_remote_memory) != 0;
-    if (transfers_.batch().count != 0 && !may_join) fetch_batch(*this);
+    if (target_.transfers().has_batch() && !may_join) fetch_batch();
     switch (message.header.kind) {
       case MessageKind::put:
-        if (deliver_plain_put(*this, peer, message)) [[likely]]
+        if (take_plain_put(peer, message)) [[likely]]
           break;
         [[fallthrough]];
       case MessageKind::get:
       case MessageKind::atomic:
       case MessageKind::fetch_atomic:
       case MessageKind::swap:
-        handle_request(*this, peer, message);
+        target_.handle_request(logical(message.header.interface_slot()), peer, message);
         break;
       case MessageKind::ack:
-        handle_ack(*this, peer, message.header);
+        initiator_.answers().take_ack(peer, message.header);
         break;
       case MessageKind::ack_batch:
-        handle_ack_batch(*this, peer, message);
+        initiator_.answers().take_ack_batch(peer, message);
         break;
       case MessageKind::reply:
-        handle_reply(*this, peer, message);
+        initiator_.answers().take_reply(peer, message);
         break;
       case MessageKind::data_request:
-        handle_data_request(*this, peer, message.header);
+        initiator_.answers().take_data_request(peer, message.header);
         break;
       case MessageKind::data:
         if ((message.header.modes & data_for_reply) != 0) {
-          handle_reply_data(*this, peer, message);
+          initiator_.answers().take_reply_data(peer, message);
         } else {
-          handle_transfer_data(*this, peer, message);
+          target_.transfers().take_data(peer, message);
         }
         break;
       case MessageKind::refusal:
@@ -309,13 +390,13 @@ void PhysicalInterface::wake_awaited_peers() noexcept {
         break;
       case MessageKind::connection:
       case MessageKind::none:
-        messages_refused.increment();
+        refused_requests.messages.increment();
         break;
     }
   }
-  if (transfers_.batch().count != 0) fetch_batch(*this);
-  answers_.flush_acknowledgements(peer);
-  operations_.return_ended(peer);
+  if (target_.transfers().has_batch()) fetch_batch();
+  target_.answers().flush_acknowledgements(peer);
+  initiator_.operations().return_ended(peer);
 }
 
 void PhysicalInterface::on_messages(Link& link, const InboundMessage* messages,
@@ -341,7 +422,7 @@ void PhysicalInterface::take_from_other_link(Link& link, const InboundMessage* m
   const LinkRelation relation = relation_of(*peer, transport, link);
   if (relation == LinkRelation::sends) return take_messages(*peer, messages, count);
   // The process had the address before.
-  if (relation == LinkRelation::of_another_process) return messages_refused.add(count);
+  if (relation == LinkRelation::of_another_process) return refused_requests.messages.add(count);
   for (unsigned i = 0; i < count; ++i) {
     InboundMessage message = messages[i];
     const MessageKind kind = message.header.kind;

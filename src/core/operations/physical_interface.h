@@ -10,14 +10,11 @@
 #include <vector>
 
 #include "core/objects/network_interface.h"
-#include "core/operations/answer_sender.h"
-#include "core/operations/link_relation.h"
-#include "core/operations/operation_table.h"
+#include "core/operations/initiator.h"
 #include "core/operations/peer_directory.h"
 #include "core/operations/refused_requests.h"
-#include "core/operations/scratch_pool.h"
 #include "core/operations/send_queues.h"
-#include "core/operations/transfer_table.h"
+#include "core/operations/target.h"
 #include "core/progress/passing_policy.h"
 #include "core/progress/progress_thread.h"
 #include "core/progress/wait.h"
@@ -54,10 +51,8 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
   [[nodiscard]] const PeerDirectory& peers() const noexcept { return peers_; }
   [[nodiscard]] SendQueues& queues() noexcept { return queues_; }
   [[nodiscard]] const SendQueues& queues() const noexcept { return queues_; }
-  [[nodiscard]] OperationTable& operations() noexcept { return operations_; }
-  [[nodiscard]] TransferTable& transfers() noexcept { return transfers_; }
-  [[nodiscard]] AnswerSender& answers() noexcept { return answers_; }
-  [[nodiscard]] ScratchPool& scratch() noexcept { return scratch_; }
+  [[nodiscard]] Initiator& initiator() noexcept { return initiator_; }
+  [[nodiscard]] Target& target() noexcept { return target_; }
 
   // See lintel::wait_until().
   template <typename Ready>
@@ -79,7 +74,6 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
 
   TrafficCounters received;
   SharedCounter peers_failed;
-  SharedCounter messages_refused;
   RefusedRequests refused_requests;
 
  private:
@@ -100,12 +94,21 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
 
   void take_messages(Peer& peer, const InboundMessage* messages, unsigned count) noexcept
       LINTEL_REQUIRES(polling);
+  // Out of line: the address of the object would cost take_messages() a register.
+  [[gnu::noinline]] void fetch_batch() noexcept LINTEL_REQUIRES(polling) {
+    target_.transfers().fetch_batch();
+  }
+  [[nodiscard]] bool take_plain_put(Peer& peer, const InboundMessage& message) noexcept
+      LINTEL_REQUIRES(polling);
   void take_from_other_link(Link& link, const InboundMessage* messages, unsigned count) noexcept
       LINTEL_REQUIRES(polling);
+  void flush_queue(Peer& peer) noexcept LINTEL_REQUIRES(polling);
+  [[nodiscard]] bool send_queued(Peer& peer, QueuedSend& item) noexcept
+      LINTEL_REQUIRES(peer.send_lock) LINTEL_REQUIRES(polling);
+  void fail_peer(Peer& peer, const Link::Failure& failure) noexcept LINTEL_REQUIRES(polling);
+  void fail_queued(Peer& peer, QueuedSend* queued) noexcept LINTEL_REQUIRES(polling);
   void set_up_waiting();
   [[nodiscard]] bool all_delivered() noexcept LINTEL_REQUIRES(polling);
-  void finish_remote_accesses(const NetworkInterface& interface) noexcept;
-  void forget_logical(NetworkInterface& interface) noexcept LINTEL_REQUIRES(polling);
 
   uint32_t number_ = 0;
   ProcessId id_{};
@@ -120,10 +123,9 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
   ProgressThread progress_thread_;
   PeerDirectory peers_;
   SendQueues queues_{poller_.work_due()};
-  OperationTable operations_;
   ScratchPool scratch_;
-  TransferTable transfers_{poller_.work_due()};
-  AnswerSender answers_{queues_, messages_refused};
+  Initiator initiator_{peers_, queues_, poller_, wait_policy_, scratch_, refused_requests};
+  Target target_{queues_, scratch_, refused_requests, poller_.work_due()};
 };
 
 }  // namespace lintel

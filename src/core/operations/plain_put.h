@@ -4,20 +4,38 @@
 
 #include "core/objects/delivery.h"
 #include "core/objects/network_interface.h"
-#include "core/operations/target_request.h"
-#include "transport/polling.h"
+#include "core/operations/peer.h"
 #include "util/lock.h"
 
 namespace lintel {
 
+// Sender of a message, as identified on the interface.
+struct InitiatorId {
+  ptl_process_t id;
+  uint64_t source;  // for matching, see match_criteria.h
+  ptl_uid_t uid;
+};
+
+[[nodiscard]] inline InitiatorId initiator_of(const NetworkInterface& interface, const Peer& peer,
+                                              const MessageHeader& header) noexcept {
+  InitiatorId initiator{{}, 0, peer.link->uid};
+  if (interface.logical()) {
+    initiator.id.rank = interface.map.rank_of(peer.id, header.initiator_rank);
+    initiator.source = source_of_rank(initiator.id.rank);
+  } else {
+    initiator.id.phys.nid = peer.id.nid;
+    initiator.id.phys.pid = peer.id.pid;
+    initiator.source = source_of(peer.id);
+  }
+  return initiator;
+}
+
 // Matches, delivers and reports a put without flags, whose payload has the length that its header
 // says (spec 2.5). The caller acknowledges. False: nothing was done, or a part of the payload was
 // written that handle_request() writes again; it finds out what is special.
-[[nodiscard, gnu::always_inline]] inline bool place_plain_put(NetworkInterface& interface,
-                                                              const MessageHeader& header,
-                                                              const std::byte* payload,
-                                                              uint64_t length,
-                                                              const Initiator& initiator) noexcept {
+[[nodiscard, gnu::always_inline]] inline bool place_plain_put(
+    NetworkInterface& interface, const MessageHeader& header, const std::byte* payload,
+    uint64_t length, const InitiatorId& initiator) noexcept {
   PortalEntry* const portal = interface.portal(header.pt_index);
   if (portal == nullptr) [[unlikely]]
     return false;
@@ -35,7 +53,7 @@ namespace lintel {
         (entry->uid != PTL_UID_ANY && entry->uid != initiator.uid) ||
         !entry->region.contains(header.remote_offset, length)) [[unlikely]]
       return false;
-    // Its memory is contiguous.
+    // The memory of the entry is contiguous.
     const bool posts = delivery_event_wanted(*portal, *entry);
     const bool reserves = posts && portal->flow_controlled();
     if (reserves && !portal->event_queue->queue.try_reserve()) return false;
@@ -64,10 +82,5 @@ namespace lintel {
   if (counter != nullptr) counter->add_success(amount);
   return true;
 }
-
-// The same for a message that has arrived. Acknowledges it.
-[[nodiscard]] bool deliver_plain_put(PhysicalInterface& physical, Peer& peer,
-                                     const InboundMessage& message) noexcept
-    LINTEL_REQUIRES(polling);
 
 }  // namespace lintel

@@ -1,8 +1,5 @@
-#include "core/operations/put_to_self.h"
-
+// A short put of a process to itself: PtlPut delivers, reports and acknowledges it. Message path.
 #include "core/objects/network_interface.h"
-#include "core/operations/initiator.h"
-#include "core/operations/initiator_events.h"
 #include "core/operations/physical_interface.h"
 #include "core/operations/plain_put.h"
 #include "util/guarded_memory.h"
@@ -14,7 +11,7 @@ namespace {
 // The two places may overlap. Where a copy does not allow that, the payload is copied twice.
 constexpr bool copies_to_self_twice = largest_overlapping_copy < largest_put_to_self;
 
-Initiator initiator_is_self(const NetworkInterface& interface, const Peer& self) noexcept {
+InitiatorId initiator_is_self(const NetworkInterface& interface, const Peer& self) noexcept {
   const ptl_process_t id = interface.own_id();
   return {id, interface.logical() ? source_of_rank(id.rank) : source_of(self.id), self.link->uid};
 }
@@ -24,21 +21,7 @@ Initiator initiator_is_self(const NetworkInterface& interface, const Peer& self)
   MemoryDescriptor& put = *request.put.descriptor;
   const bool asks_for_ack = request.header.asks_for_ack();
   if (reports_send) report_send(put, request, PTL_NI_OK);
-  if (asks_for_ack)
-    report_ack(
-        put, request,
-        {request.header.length(), request.header.remote_offset, PTL_PRIORITY_LIST, PTL_NI_OK});
-}
-
-void count_ack(const Request& request, uint64_t length) noexcept {
-  const MemoryDescriptor& put = *request.put.descriptor;
-  const ptl_ack_req_t requested = request.header.requested_ack();
-  if (requested == PTL_NO_ACK_REQ || put.counter == nullptr ||
-      (put.options & PTL_MD_EVENT_CT_ACK) == 0)
-    return;
-  // PTL_OC_ACK_REQ says nothing about the bytes (spec 3.15.1).
-  const bool bytes = (put.options & PTL_MD_EVENT_CT_BYTES) != 0 && requested != PTL_OC_ACK_REQ;
-  put.counter->add_success(bytes ? length : 1);
+  if (asks_for_ack) report_ack(put, request, whole_result(request));
 }
 
 [[gnu::always_inline]] inline bool deliver_to_self(NetworkInterface& interface, Peer& self,
@@ -59,7 +42,6 @@ void count_ack(const Request& request, uint64_t length) noexcept {
     }
     payload = copy;
   }
-  const bool reports_send = put.reports_send();
   const bool delivered = place_plain_put(interface, request.header, payload, length,
                                          initiator_is_self(interface, self));
   if (delivered) [[likely]] {
@@ -67,10 +49,13 @@ void count_ack(const Request& request, uint64_t length) noexcept {
     self.sent.count(MessageKind::put, length);
     // The descriptor stays until the end of the round, also if a thread that has seen the first
     // event releases it.
-    if (put.event_queue == nullptr && !reports_send)
-      count_ack(request, length);
-    else if (!report_put_and_ack(put, request))
+    const bool reports_send = put.reports_send();
+    if (put.event_queue == nullptr && !reports_send) {
+      if (request.header.asks_for_ack())
+        count_of(put, PTL_MD_EVENT_CT_ACK, request.header, length).apply();
+    } else if (!report_put_and_ack(put, request)) {
       report_apart(request, reports_send);
+    }
   }
   poller.end_delivery_to_self();
   return delivered;
@@ -79,7 +64,9 @@ void count_ack(const Request& request, uint64_t length) noexcept {
 }  // namespace
 
 int put_to_self(NetworkInterface& interface, Peer& self, Request& request) noexcept {
-  return deliver_to_self(interface, self, request) ? PTL_OK : start_put(interface, self, request);
+  if (deliver_to_self(interface, self, request)) [[likely]]
+    return PTL_OK;
+  return Initiator::start_put(interface, self, request);
 }
 
 }  // namespace lintel

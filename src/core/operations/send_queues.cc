@@ -8,7 +8,7 @@
 namespace lintel {
 
 namespace {
-// nullptr: an answer, which belongs to none.
+// Returns nullptr for an answer, which belongs to no interface.
 const NetworkInterface* owner_of(const QueuedSend& item) noexcept {
   switch (item.kind) {
     case QueuedSend::Kind::answer:
@@ -82,7 +82,7 @@ QueuedSend* SendQueues::take_all(Peer& peer) noexcept {
   return held;
 }
 
-// What `link` and the items behind it name.
+// Drops the items of `interface` from `*link` on.
 void SendQueues::drop_from(QueuedSend**& tail, QueuedSend** link, Peer& peer,
                            const NetworkInterface& interface) noexcept {
   while (QueuedSend* item = *link) {

@@ -63,7 +63,7 @@ class SendQueues {
   void list(Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock);
 
   PollFlag& work_due_;
-  alignas(64) SpinLock lock_;           // of the list; taken under send locks
+  alignas(64) SpinLock lock_;           // guards the list; taken under send locks
   std::atomic<Peer*> listed_{nullptr};  // written under the lock
 };
 

@@ -1,8 +1,5 @@
 #include "core/operations/transfer_table.h"
 
-#include <utility>
-
-#include "core/operations/peer_share.h"
 #include "util/address_space.h"
 #include "util/assert.h"
 
@@ -47,21 +44,11 @@ void TransferTable::release(Transfer& transfer) noexcept {
   transfers_.release(transfers_.index_of(transfer));
 }
 
-uint32_t TransferTable::cookie_of(const Transfer& transfer) const noexcept {
-  return cookie_in(transfers_, transfer);
-}
-
-Transfer* TransferTable::find(uint32_t cookie) const noexcept {
-  return find_by_cookie(transfers_, cookie);
-}
-
 void TransferTable::activate(Transfer& transfer) noexcept {
   transfer.next_active = active_;
   active_ = &transfer;
   work_due_.set();
 }
-
-Transfer* TransferTable::take_active() noexcept { return std::exchange(active_, nullptr); }
 
 bool TransferTable::is_active(const Transfer& transfer) const noexcept {
   const Transfer* active = active_;

@@ -3,12 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
-#include "core/operations/cookie.h"
 #include "core/operations/operation.h"
 #include "core/operations/peer.h"
 #include "transport/polling.h"
-#include "util/arena.h"
 
 namespace lintel {
 
@@ -19,13 +18,17 @@ class TransferTable {
   // Set-up path. False: no address space.
   [[nodiscard]] bool open() noexcept;
 
-  // nullptr: none is free, or not for this peer.
+  // Returns nullptr if none is free, or if the peer has its share.
   [[nodiscard]] Transfer* allocate(const Peer& peer) noexcept LINTEL_REQUIRES(polling);
   [[nodiscard]] bool is_full() const noexcept { return in_use_ == transfers_.capacity(); }
   void release(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
-  // nullptr: the cookie names none that goes on.
-  [[nodiscard]] Transfer* find(uint32_t cookie) const noexcept;
-  [[nodiscard]] uint32_t cookie_of(const Transfer& transfer) const noexcept;
+  // Returns nullptr if the cookie names no object in use.
+  [[nodiscard]] Transfer* find(uint32_t cookie) const noexcept {
+    return find_by_cookie(transfers_, cookie);
+  }
+  [[nodiscard]] uint32_t cookie_of(const Transfer& transfer) const noexcept {
+    return cookie_in(transfers_, transfer);
+  }
   // Calls action(Transfer&) for all that go on.
   template <typename Action>
   void for_each(Action&& action) noexcept LINTEL_REQUIRES(polling) {
@@ -35,7 +38,9 @@ class TransferTable {
   // Active transfers are advanced in the next round of polling. Takes the chain of all, through
   // `next_active`.
   void activate(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
-  [[nodiscard]] Transfer* take_active() noexcept LINTEL_REQUIRES(polling);
+  [[nodiscard]] Transfer* take_active() noexcept LINTEL_REQUIRES(polling) {
+    return std::exchange(active_, nullptr);
+  }
   [[nodiscard]] bool has_active() const noexcept LINTEL_REQUIRES(polling) {
     return active_ != nullptr;
   }
@@ -53,16 +58,12 @@ class TransferTable {
   // Drops all of a logical interface that goes, without events.
   void drop_all_of(const NetworkInterface& interface) noexcept LINTEL_REQUIRES(polling);
 
-  // Puts of the current burst that are to be fetched together.
-  [[nodiscard]] TransferBatch& batch() noexcept { return batch_; }
-
  private:
   PollFlag& work_due_;
   Arena<Transfer> transfers_;
   uint32_t in_use_ = 0;
   Transfer* active_ = nullptr;
   Peer* unreleased_ = nullptr;  // peers with transfers in Peer::unreleased_head
-  TransferBatch batch_;
 };
 
 }  // namespace lintel

@@ -11,8 +11,8 @@ namespace lintel {
 namespace {
 
 void start_movement(NetworkInterface& interface, Request& request) noexcept {
-  const bool released = (request.put.descriptor != nullptr && request.put.get() == nullptr) ||
-                        (request.get.descriptor != nullptr && request.get.get() == nullptr);
+  const bool released = (request.put.descriptor != nullptr && request.put.resolve() == nullptr) ||
+                        (request.get.descriptor != nullptr && request.get.resolve() == nullptr);
   if (released) {
     log_message(LogLevel::warn,
                 "a triggered operation fired after its memory descriptor was released: dropped");

@@ -28,8 +28,8 @@ Registry& registry() noexcept {
   return instance.get();
 }
 
-// Takes the mark away before its memory goes with the thread. What a later destructor of the thread
-// calls is not waited for.
+// Removes the mark from the registry before the thread, and its memory, ends. PtlNIFini does not
+// wait for calls of later destructors of the thread.
 struct Registration {
   ~Registration() {
     Registry& all = registry();
@@ -64,7 +64,7 @@ void LongCall::register_thread() noexcept {
 }
 
 void LongCalls::await_calls(unsigned interface_index, unsigned shared, Poller& poller) noexcept {
-  // From here on a thread has either set its mark or finds no interface.
+  // From now on a thread has either set its mark or finds no interface.
   heavy_fence();
   // Nobody polls meanwhile: a poll in passing may sleep and has no mark.
   poller.exclusively([] { OtherThreads::let_run(shortest_long_ns); });

@@ -11,14 +11,14 @@
 
 namespace lintel {
 
-// What a thread tells about its calls. Written by that thread.
+// State of the calls of a thread. Written by that thread.
 struct CallMark {
   static constexpr uint32_t none = UINT32_MAX;
 
-  std::atomic<uint32_t> interface_index{none};  // of the running call
-  std::atomic<uint32_t> entries{0};             // long calls begun
-  std::atomic<uint32_t> looks{0};               // in waits: each looks its objects up again
-  CallMark* next = nullptr;                     // under the lock of the registry
+  std::atomic<uint32_t> interface_index{none};  // interface of the running call
+  std::atomic<uint32_t> entries{0};             // number of long calls begun
+  std::atomic<uint32_t> looks{0};               // number of looks in waits, see note_look()
+  CallMark* next = nullptr;                     // guarded by the lock of the registry
   bool registered = false;
 };
 extern constinit thread_local CallMark own_call_mark __attribute__((tls_model("initial-exec")));
@@ -61,7 +61,7 @@ class LongCalls {
   // a call that has found it. Waiting threads are woken and leave. `shared`: the number of
   // interfaces, from a multiple of it on, that have the same poller.
   static void await_calls(unsigned interface_index, unsigned shared, Poller& poller) noexcept;
-  // In a forked child: the other threads do not exist.
+  // Called in a forked child: the other threads do not exist.
   static void forget_other_threads() noexcept;
 };
 

@@ -1,6 +1,6 @@
-// For calls that look for events and do not wait: decides whether a look polls, and when its caller
-// yields. One object per physical interface. Functions marked "token
-// held" are for the holder of the poll token. Message path.
+// Decides whether a look polls, and when its caller yields. A look is a call that tests for events
+// and does not wait. One object per physical interface. Functions marked "token held" are for the
+// holder of the poll token. Message path.
 #pragma once
 
 #include <atomic>
@@ -54,7 +54,8 @@ class PassingPolicy {
     load_.note_yield(before_ns, after_ns);
     last_rest_ns_.store(after_ns, std::memory_order_relaxed);
   }
-  // Who looks at several queues in turn needs one poll for a turn, not one for each.
+  // Whether a caller that looks at several queues in turn makes one poll for a turn, not one for
+  // each queue.
   [[nodiscard]] bool shares_rounds() const noexcept { return shares_rounds_; }
 
  private:
@@ -83,7 +84,7 @@ class PassingPolls {
   void check_peers() noexcept { checks_peers_ = true; }
   [[nodiscard]] bool checks_peers() const noexcept { return checks_peers_; }
 
-  // One round if nobody else polls. True: messages came, so it is worth looking again.
+  // Runs one round if no other thread polls. True: messages came, so it is worth looking again.
   bool poll() noexcept { return !policy_.spares_poll() && poll_now(); }
   // The same for a caller that looks at all it waits for in one call: no look is spared.
   bool poll_now() noexcept {

@@ -70,9 +70,10 @@ class PollToken {
   }
 
   // Posting an event releases the store of begin_round(): a thread that sees the event reads
-  // an odd number.
+  // an odd number. The order is for a thread in finish_round() that sees the next round begin and
+  // not this one end.
   void begin_round() noexcept LINTEL_REQUIRES(polling) {
-    rounds_.store(rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    rounds_.store(rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
   void end_round() noexcept LINTEL_REQUIRES(polling) {
     rounds_.store(rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_release);

@@ -35,7 +35,7 @@ class PolledTransports {
     }
     return handled;
   }
-  // Whether one that is asked by system calls brought messages in the last poll().
+  // Whether a transport that is polled by system calls brought messages in the last poll().
   [[nodiscard]] bool polled_costly() const noexcept LINTEL_REQUIRES(polling) { return costly_; }
   // Any thread. True: messages came since the last call from a peer that cannot wake the progress
   // thread. So the thread must check often.
@@ -47,7 +47,7 @@ class PolledTransports {
     current_ = &transport;
     transport.check_peers(sink, links, count);
   }
-  // The one that calls the sink.
+  // The transport that calls the sink.
   [[nodiscard]] Transport& current() const noexcept LINTEL_REQUIRES(polling) { return *current_; }
 
   // See Transport.
@@ -55,11 +55,11 @@ class PolledTransports {
   void disarm() noexcept LINTEL_REQUIRES(polling);
   [[nodiscard]] int64_t sleep_limit_ns() const noexcept;  // negative: until the doorbell rings
 
-  // Set after a send to a peer in this process, which nobody else looks for.
+  // Flag that is set after a send to a peer in this process: only the poller delivers the message.
   [[nodiscard]] PollFlag& in_process_sends() noexcept { return in_process_sends_; }
 
  private:
-  static constexpr unsigned budget = 32;  // messages of one burst
+  static constexpr unsigned budget = 32;  // maximum number of messages of one burst
   struct Polled {
     Transport* transport;
     bool by_system_call;
@@ -67,7 +67,7 @@ class PolledTransports {
   };
   unsigned poll_in_process(MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
 
-  Polled polled_[most_transports] = {};  // without the in-process one
+  Polled polled_[most_transports] = {};  // does not contain the in-process transport
   unsigned count_ = 0;
   Transport* in_process_ = nullptr;
   Transport* current_ = nullptr;

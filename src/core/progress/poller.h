@@ -13,7 +13,7 @@
 
 namespace lintel {
 
-// What the poller has to do besides polling.
+// Work of the poller besides polling.
 class PolledWork {
  public:
   // Does what it can, in the next round after work_due() was set; sets it again if something is
@@ -53,7 +53,7 @@ class Poller {
     action();
   }
 
-  // One round over the transports and the work. Returns how much was done.
+  // Runs one round over the transports and the work. Returns how much was done.
   unsigned poll_once() noexcept LINTEL_REQUIRES(polling);
   // Any thread: polls a little if no thread does; otherwise makes sure that one will.
   void kick() noexcept;
@@ -70,8 +70,8 @@ class Poller {
   }
   void end_delivery_to_self() noexcept LINTEL_RELEASE(polling) {
     token_.end_round();
-    // What the delivery has set off: triggered operations, answers that are no acknowledgement. And
-    // a process that sends to itself all the time still hears others.
+    // A round follows if the delivery has caused work: triggered operations, answers that are no
+    // acknowledgement. A process that sends to itself all the time must still poll for others.
     const bool polls_others = token_.rounds() / 2 % deliveries_between_polls == 0;
     const bool more = transports_.in_process_sends().is_set() || work_due_.is_set();
     token_.release();
@@ -79,8 +79,8 @@ class Poller {
       kick();
   }
 
-  // In this order: announce_sleep(), then, if prepare_sleep() finds nothing to do,
-  // sleep(), which the token is not needed for. The next thread that polls calls wake().
+  // The order of calls: announce_sleep(); then, if prepare_sleep() finds nothing to do, sleep(),
+  // which does not need the token. The next thread that polls calls wake().
   [[nodiscard]] uint32_t announce_sleep() noexcept LINTEL_REQUIRES(polling) {
     return doorbell_->announce_sleep();
   }
@@ -91,9 +91,9 @@ class Poller {
   [[nodiscard]] bool is_ready() const noexcept LINTEL_REQUIRES(polling) {
     return work_due_.is_set() && work_.is_ready();
   }
-  // Any thread: looks after peers in the next round, if that is due. Who polls, or watches whether
-  // others do, calls it every few milliseconds or after each pause: the next check is due at a
-  // time, and not after a number of polls.
+  // Any thread: has the next round check peers if that is due. A thread that polls, or watches
+  // whether others do, calls this every few milliseconds or after each pause: the next check is due
+  // at a time, and not after a number of polls.
   void check_peers_if_due(uint64_t now_ns) noexcept {
     if (now_ns < next_peer_check_ns_.load(std::memory_order_relaxed)) return;
     peer_check_due_.set();

@@ -1,7 +1,7 @@
-// Whether other threads want the processors that this process runs on, learnt from how long yields
-// take. One object serves all threads of a process: the load belongs to the machine and not to one
-// wait. Concurrent notes may overwrite each other, which loses one finding. Message path, after
-// microseconds of idle polls.
+// Estimates from the duration of yields whether other threads use the processors that this process
+// runs on. One object serves all threads of a process: the load is a property of the machine and
+// not of one wait. Concurrent notes may overwrite each other, which loses one of them. Message
+// path, after microseconds of idle polls.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ class ProcessorLoad {
  public:
   // A yield that lasted this long let another thread run.
   static constexpr uint64_t slow_yield_ns = 1'500;
-  // One that lasted this long gave the processor to a thread that computes, for its whole time
+  // A yield that lasted this long gave the processor to a thread that computes, for its whole time
   // slice.
   static constexpr uint64_t long_turn_ns = 400'000;
 
@@ -41,8 +41,8 @@ class ProcessorLoad {
   [[nodiscard]] bool is_crowded() const noexcept {
     return level_.load(std::memory_order_relaxed) > slow_yield_weight;
   }
-  // For as long as the last long turn took, no thread yields. A sleep and a wake-up take less time
-  // than another long turn, and the thread that computes gets no more than its half.
+  // No thread yields for as long as the last long turn took. A sleep and a wake-up take less time
+  // than another long turn, and the thread that computes gets no more than half of the time.
   [[nodiscard]] bool avoids_yields(uint64_t now_ns) const noexcept {
     return now_ns < no_yield_before_ns_.load(std::memory_order_relaxed);
   }
@@ -58,7 +58,7 @@ class ProcessorLoad {
   std::atomic<uint64_t> no_yield_before_ns_{0};
 };
 
-// That of this process.
+// The object of this process.
 [[nodiscard]] inline ProcessorLoad& processor_load() noexcept {
   static constinit ProcessorLoad load;
   return load;

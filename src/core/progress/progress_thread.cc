@@ -93,7 +93,7 @@ void ProgressThread::watch_application(uint32_t handoffs_seen, uint32_t rings_se
     ticks_.restart();
     return;
   }
-  // Who polls rarely, as by PtlCTGet, does not look at the clock.
+  // A thread that polls rarely, as by PtlCTGet, does not read the clock.
   poller_->check_peers_if_due(now_ns());
   const uint64_t tick_ns = ticks_.next_ns(!poller_->transports().take_needs_ticks());
   if (!ticks_.may_be_woken_in(tick_ns))

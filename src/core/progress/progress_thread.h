@@ -16,13 +16,12 @@ namespace lintel {
 // threads poll, and how long it polls without a message before it sleeps. Used by that thread only.
 class WatchTicks {
  public:
-  // While the application polls, the thread checks more and more rarely: at the rarest once in so
-  // many of the shortest ticks. A tick takes microseconds from the application, and tens of them on
-  // a virtual machine.
+  // Longest tick, in shortest ticks. While the application polls, the thread checks more and more
+  // rarely. A tick takes microseconds from the application, and tens of them on a virtual machine.
   static constexpr uint64_t longest_factor = 16;
   // The same where all peers can wake the thread.
   static constexpr uint64_t longest_factor_woken = 64;
-  // From this tick on the thread can be woken by peers.
+  // Length of a tick, in shortest ticks, from which on peers can wake the thread.
   static constexpr uint64_t woken_factor = 8;
   static constexpr uint64_t idle_spin_ns = 5'000;
 
@@ -43,10 +42,10 @@ class WatchTicks {
   [[nodiscard]] bool may_be_woken_in(uint64_t tick_ns) const noexcept {
     return tick_ns >= shortest_ns_ * woken_factor;
   }
-  // The application polls no longer.
+  // Resets the ticks: the application no longer polls.
   void restart() noexcept { next_ns_ = shortest_ns_; }
 
-  // The thread polls: whether it is time to sleep.
+  // These two decide when the polling thread sleeps.
   void note_work(uint64_t now_ns) noexcept { idle_since_ns_ = now_ns; }
   [[nodiscard]] bool is_idle(uint64_t now_ns) const noexcept {
     return now_ns - idle_since_ns_ > idle_spin_ns;

@@ -31,7 +31,7 @@ void Waiter::leave() noexcept {
     token_.note_application_poll();
     token_.release();
     holds_token_ = false;
-    // Another waiting thread may sleep in the belief that this one polls.
+    // Another waiting thread may sleep because this one has polled.
     poller_.gate().notify();
   }
   if (slept_as_poller_) token_.hand_off();
@@ -88,8 +88,8 @@ void Waiter::sleep_as_poller(Condition ready, int64_t timeout_ns) noexcept {
   gate.announce();
   const uint32_t announced = poller_.announce_sleep();
   token_.set_asleep(true);
-  // Even if it does not sleep after all: the progress thread may have seen the flag, and sleeps
-  // until it is told that the poller has left.
+  // This is set even if the thread does not sleep after all: the progress thread may have seen the
+  // flag, and sleeps until it is notified that the poller has left.
   slept_as_poller_ = true;
   if (!ready.holds(ready.argument) && poller_.prepare_sleep() &&
       !portals_aborted.load(std::memory_order_acquire) && !token_.exclusively_wanted()) {

@@ -1,5 +1,5 @@
-// How an application thread waits: it takes the poll token and polls; from time to time it asks the
-// WaitPolicy whether to poll on, yield or sleep.
+// The wait of an application thread: it takes the poll token and polls; from time to time the
+// WaitPolicy decides whether it continues to poll, yields or sleeps.
 // Message path until it sleeps.
 #pragma once
 
@@ -24,9 +24,9 @@ class Waiter {
   Waiter& operator=(const Waiter&) = delete;
   ~Waiter() { leave(); }
 
-  // One short step: a poll, if this thread is the one that polls. Work that the poll finds restarts
-  // the idle time after which the thread sleeps. True: check whether the wait is over. After a poll
-  // without work only another thread can have ended it, so the check can wait.
+  // Makes one short step: a poll, if this thread is the one that polls. Work that the poll finds
+  // restarts the idle time after which the thread sleeps. True: check whether the wait is over.
+  // After a poll without work only another thread can have ended it, so the check can wait.
   bool step() noexcept {
     if (holds_token_) [[likely]] {
       polling.assert_held();
@@ -40,8 +40,8 @@ class Waiter {
   }
 
   enum class Pause : uint8_t { go_on, give_up };
-  // Called after WaitPolicy::polls() steps: yields or sleeps when it is time. `ready` tells whether
-  // the wait is over; it is asked again just before sleeping.
+  // Called after WaitPolicy::polls() steps: yields or sleeps when it is time. `ready` returns
+  // whether the wait is over; it is called again just before sleeping.
   struct Condition {
     bool (*holds)(void*);
     void* argument;

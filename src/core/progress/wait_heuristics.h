@@ -20,7 +20,7 @@ enum class WaitHeuristic : uint8_t {
   shared_rounds,
   rests,
   tick_backoff,
-  count,  // not a heuristic
+  count,  // number of heuristics
 };
 
 inline constexpr std::array<std::string_view, static_cast<size_t>(WaitHeuristic::count)>
@@ -37,7 +37,7 @@ class WaitHeuristics {
     fewer.off_ |= 1u << static_cast<unsigned>(heuristic);
     return fewer;
   }
-  // nullopt: there is none of that name.
+  // Returns nullopt if there is no heuristic of that name.
   [[nodiscard]] constexpr std::optional<WaitHeuristics> without(
       std::string_view name) const noexcept {
     for (size_t i = 0; i < wait_heuristic_names.size(); ++i)
@@ -49,7 +49,7 @@ class WaitHeuristics {
   uint32_t off_ = 0;
 };
 
-// As PTL_WAIT_WITHOUT says; warns of names that are none.
+// Returns the heuristics without those that PTL_WAIT_WITHOUT lists; warns of unknown names.
 [[nodiscard]] WaitHeuristics configured_wait_heuristics();
 
 }  // namespace lintel

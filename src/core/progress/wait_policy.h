@@ -13,7 +13,7 @@
 namespace lintel {
 
 struct WaitSettings {
-  uint64_t spin_ns = 50'000;          // how long a thread polls before it sleeps
+  uint64_t spin_ns = 50'000;          // time for which a thread polls before it sleeps
   uint64_t least_spin_ns = 0;         // Capabilities::least_spin_ns, the largest of all transports
   bool polls_by_system_call = false;  // Capabilities::polls_by_system_call, of any transport
   WaitHeuristics heuristics{};
@@ -23,9 +23,9 @@ class WaitPolicy {
  public:
   enum class Step : uint8_t { poll, yield, sleep };
 
-  // Idle polling goes on for so long without a yield.
+  // Time of idle polling without a yield.
   static constexpr uint64_t yield_after_ns = 3'000;
-  // How long a thread polls before it sleeps beside a thread that computes.
+  // Maximum time for which a thread polls before it sleeps beside a thread that computes.
   static constexpr uint64_t longest_short_spin_ns = 1'500;
 
   explicit WaitPolicy(ProcessorLoad& load) noexcept : load_(load) { use({}); }
@@ -54,7 +54,7 @@ class WaitPolicy {
     const bool yields = !avoids_yields && (crowded || waited_ns >= yield_after_ns);
     return yields ? Step::yield : Step::poll;
   }
-  // Any thread: how many polls follow before it is time to ask next().
+  // Returns the number of polls before the next call of next(). Any thread.
   [[nodiscard]] unsigned polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
   void note_yield(uint64_t before_ns, uint64_t after_ns) noexcept {
     load_.note_yield(before_ns, after_ns);

@@ -1,0 +1,377 @@
+// Long messages at the target (spec 2.6): their data are fetched from, or written into, the
+// initiator's memory slice by slice, or travel in data messages where that memory cannot be
+// reached. The target decides where everything goes; only the bytes that the entry keeps are moved.
+// Message path.
+#include "core/operations/transfers.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/objects/delivery.h"
+#include "core/objects/network_interface.h"
+#include "core/operations/plain_put.h"
+#include "util/assert.h"
+#include "util/lock.h"
+
+namespace lintel {
+
+namespace {
+
+// Long enough to make the cost of a system call negligible, short enough not to keep other messages
+// waiting for long.
+constexpr uint64_t slice_bytes = uint64_t{1} << 20;
+
+// Gets this long are not copied where the transport can do without: their events then wait for
+// the initiator to have the data, which takes longer than copying less.
+constexpr uint64_t sent_in_place_bytes = uint64_t{1} << 16;
+
+// Puts are fetched together up to this sum: copying it takes less than the time for which the
+// initiator polls before it sleeps (PTL_SPIN_US).
+constexpr uint64_t most_batch_bytes = uint64_t{1} << 18;
+
+// Puts longer than this are fetched one by one: nothing is gained by joining them.
+constexpr uint64_t batched_bytes = uint64_t{1} << 16;
+
+// The part [position, position + length) of the initiator's memory.
+unsigned remote_range(const Transfer& transfer, uint64_t position, uint64_t length,
+                      RemoteMemory* out) noexcept {
+  unsigned count = 0;
+  for (unsigned i = 0; i < transfer.remote_count && length != 0; ++i) {
+    const RemoteMemory& memory = transfer.remote[i];
+    if (position >= memory.length) {
+      position -= memory.length;
+      continue;
+    }
+    const uint64_t bytes = std::min(memory.length - position, length);
+    out[count++] = {memory.address + position, bytes, memory.key};
+    position = 0;
+    length -= bytes;
+  }
+  return count;
+}
+
+// Copies the initiator's description of its memory; false if it does not cover the message.
+bool take_description(const InboundMessage& message, Transfer& transfer) noexcept {
+  const unsigned count = message.payload_length / sizeof(RemoteMemory);
+  if (count == 0 || count > transfer_remote_pieces) return false;
+  std::memcpy(transfer.remote, message.payload, count * sizeof(RemoteMemory));
+  uint64_t total = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    if (transfer.remote[i].length > message.header.length() - total) return false;
+    total += transfer.remote[i].length;
+  }
+  transfer.remote_count = count;
+  return total == message.header.length();
+}
+
+// Reports a message that an appended entry claimed while its data were arriving.
+void end_claim(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeader& header) noexcept
+    LINTEL_REQUIRES(portal.lock) {
+  ListEntry& entry = *header.claimant;
+  report_overflow(interface, portal, header, entry);
+  --entry.operations;
+  settle_entry(interface, portal, entry, false);
+}
+
+Outcome outcome_of(const Transfer& transfer) noexcept {
+  return {transfer.fail, transfer.fail == PTL_NI_OK ? transfer.mlength : 0, transfer.region_offset,
+          transfer.entry->list, transfer.source_fault};
+}
+
+}  // namespace
+
+void Transfers::end(Transfer& transfer) noexcept {
+  NetworkInterface& interface = *transfer.interface;
+  PortalEntry& portal = *transfer.portal;
+  ListEntry& entry = *transfer.entry;
+  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  const Outcome outcome = outcome_of(transfer);
+  const MessageHeader header = transfer.header;
+  const bool answered = transfer.writes_peer && transfer.by_messages && transfer.ended;
+  const bool unlink_reserved = transfer.unlink_reserved;
+
+  TriggerHold hold;  // a claim may be counted below, under the lock
+  PendingCount count;
+  {
+    const LockGuard guard(portal.lock);
+    const InitiatorId initiator = initiator_of(interface, peer, header);
+    count = report_delivery(
+        interface, portal, entry,
+        {header, initiator.id, initiator.uid, entry.region.address(transfer.region_offset),
+         outcome.mlength, outcome.fail},
+        transfer.event_reserved);
+    --portal.operations;
+    if (UnexpectedHeader* unexpected = transfer.unexpected; unexpected != nullptr) {
+      unexpected->arriving = false;
+      interface.unexpected_headers().set_outcome(*unexpected, outcome.fail, outcome.mlength);
+      if (unexpected->claimed) end_claim(interface, portal, *unexpected);
+    }
+    // The message counts until here, so that the end of its entry is reported after its own events.
+    --entry.operations;
+    settle_entry(interface, portal, entry, unlink_reserved);
+  }
+  if (!answered && transfer.remote_count != 0) {
+    RemoteMemory remote[transfer_remote_pieces];
+    const unsigned remote_count = remote_range(transfer, 0, transfer.mlength, remote);
+    peer.transport->end_access(*peer.link, remote, remote_count);
+  }
+  table_.release(transfer);
+  count.apply();
+  if (!answered) answers_.answer(peer, header, outcome);
+}
+
+// The peer's memory is out of reach: the data travel in messages.
+void Transfers::continue_by_messages(Transfer& transfer) noexcept {
+  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  transfer.by_messages = true;
+  if (!transfer.writes_peer) {
+    MessageHeader request{};
+    request.kind = MessageKind::data_request;
+    request.cookie = transfer.header.cookie;
+    request.match_bits = table_.cookie_of(transfer);
+    request.remote_offset = transfer.moved;
+    request.set_length(transfer.mlength - transfer.moved);
+    return answers_.send(peer, request, nullptr, 0);
+  }
+  transfer.stays =
+      transfer.mlength >= sent_in_place_bytes && peer.transport->capabilities().refers_to_payloads;
+  transfer.kind = QueuedSend::Kind::transfer_data;
+  transfer.streaming = true;
+  const LockGuard guard(peer.send_lock);
+  if (peer.queue_head == nullptr && send_data(peer, transfer)) {
+    peer.note_in_process_send();
+    return;
+  }
+  queues_.enqueue(peer, transfer);
+}
+
+void Transfers::take_result(Transfer& transfer, RemoteResult result) noexcept {
+  transfer.moved += result.bytes;
+  switch (result.status) {
+    case RemoteStatus::done:
+      if (transfer.moved >= transfer.mlength) return end(transfer);
+      [[fallthrough]];
+    case RemoteStatus::busy:
+      return table_.activate(transfer);
+    case RemoteStatus::started:
+      return;
+    case RemoteStatus::unsupported:
+      return continue_by_messages(transfer);
+    case RemoteStatus::peer_failed:
+      return fail(transfer, PTL_NI_UNDELIVERABLE);
+    case RemoteStatus::remote_fault:
+      transfer.source_fault = true;
+      [[fallthrough]];
+    case RemoteStatus::local_fault:
+      return fail(transfer, PTL_NI_SEGV);
+  }
+}
+
+// Moves one slice, or ends the transfer if all is moved.
+void Transfers::advance(Transfer& transfer) noexcept {
+  if (transfer.ended) return transfer.stays ? table_.await_release(transfer) : end(transfer);
+  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  // Its link may become that of the next process with its address.
+  if (peer.failed.load(std::memory_order_acquire)) return fail(transfer, PTL_NI_UNDELIVERABLE);
+  const bool asynchronous = peer.transport->capabilities().remote_asynchronous;
+  const uint64_t left = transfer.mlength - transfer.moved;
+  Piece local[transfer_remote_pieces];
+  uint64_t covered = 0;
+  const unsigned local_count = transfer.entry->region.pieces(
+      transfer.region_offset + transfer.moved, asynchronous ? left : std::min(slice_bytes, left),
+      local, transfer_remote_pieces, &covered);
+  RemoteMemory remote[transfer_remote_pieces];
+  const unsigned remote_count = remote_range(transfer, transfer.moved, covered, remote);
+  const uint32_t token = table_.cookie_of(transfer);
+  const RemoteResult result = peer.transport->remote_access(
+      *peer.link, transfer.writes_peer, local, local_count, remote, remote_count, token);
+  if (result.status == RemoteStatus::started) transfer.in_flight = covered;
+  take_result(transfer, result);
+}
+
+void Transfers::start(Transfer& transfer, const InboundMessage& message) noexcept {
+  transfer.writes_peer = message.header.kind == MessageKind::get;
+  transfer.by_messages = false;
+  transfer.source_fault = false;
+  transfer.stays = false;
+  transfer.streaming = false;
+  transfer.ended = false;
+  transfer.moved = 0;
+  transfer.in_flight = 0;
+  transfer.fail = PTL_NI_OK;
+  transfer.remote_count = 0;
+  if (!take_description(message, transfer)) return continue_by_messages(transfer);
+  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  if (transfer.writes_peer || transfer.mlength > batched_bytes ||
+      peer.transport->capabilities().remote_asynchronous) {
+    fetch_batch();
+    // Sent at once: the initiator would otherwise wait for the end of the burst, which takes as
+    // long as several copies.
+    advance(transfer);
+    answers_.flush_acknowledgements(peer);
+    return;
+  }
+  LINTEL_ASSERT(batch_.count < Batch::capacity);
+  batch_.transfers[batch_.count++] = &transfer;
+  batch_.bytes += transfer.mlength;
+  if (batch_.count < Batch::capacity && batch_.bytes < most_batch_bytes) return;
+  fetch_batch();
+  answers_.flush_acknowledgements(peer);
+}
+
+// One remote read for all: the cost of a call is that of copying several KiB.
+void Transfers::fetch_batch() noexcept {
+  const Batch batch = std::exchange(batch_, Batch{});
+  if (batch.count == 0) return;
+  Piece local[Batch::capacity];
+  RemoteMemory remote[Batch::capacity];
+  unsigned simple = 0;  // transfers between contiguous memory, which the arrays have room for
+  for (; simple < batch.count; ++simple) {
+    const Transfer& transfer = *batch.transfers[simple];
+    uint64_t covered = 0;
+    if (transfer.remote_count != 1 ||
+        transfer.entry->region.pieces(transfer.region_offset, transfer.mlength, &local[simple], 1,
+                                      &covered) != 1 ||
+        covered != transfer.mlength)
+      break;
+    remote[simple] = transfer.remote[0];
+    remote[simple].length = transfer.mlength;
+  }
+  bool fetched = false;
+  if (simple == batch.count && simple > 1) {
+    Peer& peer = *batch.transfers[0]->peer.load(std::memory_order_relaxed);
+    fetched =
+        peer.transport->remote_access(*peer.link, false, local, simple, remote, simple, 0).status ==
+        RemoteStatus::done;
+  }
+  for (unsigned i = 0; i < batch.count; ++i) {
+    Transfer& transfer = *batch.transfers[i];
+    if (fetched) {
+      transfer.moved = transfer.mlength;
+      end(transfer);
+    } else {
+      // Whatever went wrong concerns one of them: each finds out for itself.
+      advance(transfer);
+    }
+  }
+}
+
+void Transfers::end_remote_access(Link& link, uint32_t token, RemoteResult result) noexcept {
+  Transfer* transfer = table_.find(token);
+  if (transfer == nullptr || transfer->in_flight == 0) return;
+  Peer& peer = *transfer->peer.load(std::memory_order_relaxed);
+  if (peer.link != &link) return;
+  transfer->in_flight = 0;
+  take_result(*transfer, result);
+  answers_.flush_acknowledgements(peer);
+}
+
+// Parts come in any order, each once; the last one after all others.
+void Transfers::take_data(Peer& peer, const InboundMessage& message) noexcept {
+  const MessageHeader& header = message.header;
+  Transfer* transfer = table_.find(header.cookie);
+  const uint64_t offset = header.remote_offset;
+  if (transfer == nullptr || transfer->peer.load(std::memory_order_relaxed) != &peer ||
+      !transfer->by_messages || transfer->writes_peer || offset > transfer->mlength ||
+      message.payload_length > transfer->mlength - std::max(offset, transfer->moved)) {
+    refused_.messages.increment();
+    return;
+  }
+  if (transfer->fail == PTL_NI_OK &&
+      !transfer->entry->region.write(transfer->region_offset + offset, message.payload,
+                                     message.payload_length))
+    transfer->fail = PTL_NI_SEGV;
+  transfer->moved += message.payload_length;
+  if ((header.flags & flag_last) == 0) return;
+  if (transfer->moved != transfer->mlength && transfer->fail == PTL_NI_OK) {
+    transfer->fail = PTL_NI_SEGV;  // the initiator could not read its memory
+    transfer->source_fault = true;
+  }
+  end(*transfer);
+}
+
+bool Transfers::send_data(Peer& peer, Transfer& transfer) noexcept {
+  const uint64_t chunk = peer.link->max_data_bytes.load(std::memory_order_relaxed);
+  while (transfer.moved < transfer.mlength && transfer.fail == PTL_NI_OK) {
+    Piece pieces[transfer_remote_pieces];
+    uint64_t covered = 0;
+    const unsigned count = transfer.entry->region.pieces(
+        transfer.region_offset + transfer.moved, std::min(chunk, transfer.mlength - transfer.moved),
+        pieces, transfer_remote_pieces, &covered);
+    MessageHeader header{};
+    header.kind = MessageKind::data;
+    header.modes = transfer.stays ? data_for_reply | data_stays : data_for_reply;
+    header.cookie = transfer.header.cookie;
+    header.remote_offset = transfer.moved;
+    header.set_length(covered);
+    const SendStatus status = peer.transport->send(*peer.link, header, pieces, count);
+    if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
+    if (status == SendStatus::inaccessible) transfer.fail = PTL_NI_SEGV;
+    if (status == SendStatus::peer_failed) transfer.fail = PTL_NI_UNDELIVERABLE;
+    if (status != SendStatus::sent) break;
+    peer.sent.count(MessageKind::data, covered);
+    transfer.moved += covered;
+  }
+  MessageHeader header = answer_header(transfer.header, MessageKind::reply, outcome_of(transfer));
+  header.flags |= flag_remote_memory;  // the data went ahead
+  const SendStatus status = peer.transport->send(*peer.link, header, nullptr, 0);
+  if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
+  if (status == SendStatus::sent) {
+    peer.sent.count(MessageKind::reply, 0);
+    transfer.release_mark = peer.transport->payload_mark(*peer.link);
+  } else {
+    transfer.stays = false;
+  }
+  // The events of the transfer are posted without the send lock, in the next round of polling.
+  transfer.streaming = false;
+  transfer.ended = true;
+  table_.activate(transfer);
+  return true;
+}
+
+void Transfers::fail_all_of(Peer& peer) noexcept {
+  // A peer that left in order has acknowledged what it had received.
+  static_cast<void>(end_released());
+  peer.unreleased_head = nullptr;
+  table_.for_each([&](Transfer& transfer) {
+    polling.assert_held();
+    if (transfer.peer.load(std::memory_order_relaxed) != &peer) return;
+    // An active transfer fails by itself, or has ended and only posts its events.
+    if (table_.is_active(transfer))
+      transfer.stays = false;  // nobody says any more when its memory is released
+    else
+      fail(transfer, PTL_NI_UNDELIVERABLE);
+  });
+}
+
+bool Transfers::access_under_way(const NetworkInterface& interface) noexcept {
+  bool under_way = false;
+  table_.for_each([&](const Transfer& transfer) {
+    under_way |= transfer.interface == &interface && transfer.in_flight != 0;
+  });
+  return under_way;
+}
+
+unsigned Transfers::advance_all() noexcept {
+  unsigned advanced = 0;
+  for (Transfer* transfer = table_.take_active(); transfer != nullptr; ++advanced) {
+    Transfer* const next = transfer->next_active;
+    Peer& peer = *transfer->peer.load(std::memory_order_relaxed);
+    advance(*transfer);
+    answers_.flush_acknowledgements(peer);
+    transfer = next;
+  }
+  return advanced + end_released();
+}
+
+unsigned Transfers::end_released() noexcept {
+  unsigned ended = 0;
+  for (; Transfer* const transfer = table_.take_released(); ++ended) {
+    transfer->stays = false;
+    advance(*transfer);
+  }
+  return ended;
+}
+
+}  // namespace lintel

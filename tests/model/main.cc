@@ -1,0 +1,159 @@
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "checker/explorer.h"
+#include "program.h"
+
+namespace lintel::model {
+void use_sites(Sites& of);
+
+namespace {
+
+Sites sites;
+
+struct Verdict {
+  std::string error;
+  std::string trace;
+  uint64_t executions = 0;
+  uint64_t blocked = 0;
+  uint64_t cut = 0;
+  double seconds = 0;
+};
+
+// Each execution is found once, in whatever order threads are tried.
+bool is_counted_right(Scenario scenario, uint64_t executions) {
+  std::reverse(scenario.threads.begin(), scenario.threads.end());
+  Explorer explorer(sites);
+  return explorer.run(scenario).executions == executions;
+}
+
+Verdict explore(const Protocol& protocol, bool tells) {
+  Verdict verdict;
+  for (const Scenario& scenario : protocol.scenarios) {
+    Explorer explorer(sites);
+    const Result result = explorer.run(scenario);
+    verdict.executions += result.executions;
+    verdict.blocked += result.blocked;
+    verdict.cut += result.cut;
+    verdict.seconds += result.seconds;
+    if (tells)
+      std::printf("  %-52s %7lu executions, %lu incomplete, %lu cut, %.2f s\n",
+                  scenario.name.c_str(), static_cast<unsigned long>(result.executions),
+                  static_cast<unsigned long>(result.blocked),
+                  static_cast<unsigned long>(result.cut), result.seconds);
+    if (result.error.empty() && tells && !is_counted_right(scenario, result.executions))
+      verdict.error = "other executions with the threads in reverse order";
+    if (result.error.empty()) continue;
+    verdict.error = result.error + " (" + scenario.name + ")";
+    verdict.trace = result.trace;
+    break;
+  }
+  return verdict;
+}
+
+bool check(const Protocol& protocol, const char* shown) {
+  sites.forget();
+  std::printf("%s\n", protocol.name);
+  const Verdict strong = explore(protocol, true);
+  if (!strong.error.empty()) {
+    std::printf("  WRONG: %s\n%s", strong.error.c_str(), strong.trace.c_str());
+    return false;
+  }
+  sites.name_all();
+  bool right = strong.executions != 0 && strong.cut == 0;
+  if (!right) std::printf("  WRONG: executions are not complete\n");
+  unsigned found = 0;
+  const std::vector<Weakening> weakenings = sites.weakenings(protocol.files);
+  std::vector<bool> used(protocol.unnoticed.size(), false);
+  double seconds = strong.seconds;
+  for (const Weakening& weakening : weakenings) {
+    sites.weaken(&weakening);
+    const Verdict weak = explore(protocol, false);
+    sites.weaken(nullptr);
+    seconds += weak.seconds;
+    const std::string text = sites.text(weakening);
+    const char* reason = nullptr;
+    for (size_t i = 0; i < protocol.unnoticed.size(); ++i) {
+      if (!text.ends_with(protocol.unnoticed[i].order)) continue;
+      reason = protocol.unnoticed[i].reason;
+      used[i] = true;
+    }
+    const bool noticed = !weak.error.empty();
+    found += noticed ? 1 : 0;
+    const bool expected = noticed == (reason == nullptr);
+    right &= expected;
+    std::printf("  %-75s %s%s%s\n", text.c_str(),
+                expected ? "" : "WRONG: ", noticed ? weak.error.c_str() : "not noticed: ",
+                noticed || reason == nullptr ? "" : reason);
+    if (shown != nullptr && text.find(shown) != std::string::npos)
+      std::printf("%s", weak.trace.c_str());
+  }
+  for (size_t i = 0; i < used.size(); ++i) {
+    if (used[i]) continue;
+    right = false;
+    std::printf("  WRONG: no such order: %s\n", protocol.unnoticed[i].order);
+  }
+  std::printf("  %lu executions, %zu weaker orders, %u noticed, %.2f s\n",
+              static_cast<unsigned long>(strong.executions), weakenings.size(), found, seconds);
+  return right;
+}
+
+}  // namespace
+
+void Litmus::check(const Scenario& scenario, const std::set<std::string>& outcomes,
+                   const char* error) {
+  sites.forget();
+  Explorer explorer(sites);
+  const Result result = explorer.run(scenario);
+  const bool right =
+      result.error == error && (*error != '\0' || (result.outcomes == outcomes &&
+                                                   is_counted_right(scenario, result.executions)));
+  std::string seen;
+  for (const std::string& outcome : result.outcomes) seen += " " + outcome;
+  std::printf("%-45s %6lu executions  %s%s%s\n", scenario.name.c_str(),
+              static_cast<unsigned long>(result.executions),
+              right ? "" : "WRONG: ", result.error.c_str(), *error != '\0' ? "" : seen.c_str());
+  if (!right) std::printf("%s", result.trace.c_str());
+  passed_ &= right;
+}
+
+namespace {
+
+struct Row {
+  const char* name;
+  Protocol (*protocol)();
+};
+constexpr Row protocols[] = {
+    {"spin_lock", spin_lock},
+    {"doorbell", doorbell},
+    {"wait_gate", wait_gate},
+    {"poll_token", poll_token},
+    {"lane_cells", lane_cells},
+    {"lane_acks", lane_acks},
+    {"event_queue", event_queue},
+    {"counting_event", counting_event},
+    {"arena", arena},
+    {"send_queue", send_queue},
+};
+
+}  // namespace
+
+}  // namespace lintel::model
+
+// model_tests NAME [PART]: a table of its executions and orders, and the execution in which a
+// weaker order of which PART is a part is noticed.
+int main(int count, char** arguments) {
+  using namespace lintel::model;
+  use_sites(sites);
+  if (count < 2) return 2;
+  if (std::strcmp(arguments[1], "litmus") == 0) {
+    Litmus litmus;
+    run_litmus_tests(litmus);
+    return litmus.passed() ? 0 : 1;
+  }
+  for (const Row& row : protocols)
+    if (std::strcmp(arguments[1], row.name) == 0)
+      return check(row.protocol(), count > 2 ? arguments[2] : nullptr) ? 0 : 1;
+  return 2;
+}

@@ -1,0 +1,65 @@
+// The parts of the program of models. Each protocol is a scenario and some facts about it.
+#pragma once
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "model.h"
+
+namespace lintel::model {
+
+// Explores scenarios whose outcomes are known.
+class Litmus {
+ public:
+  void expect(const Scenario& scenario, const std::set<std::string>& outcomes) {
+    check(scenario, outcomes, "");
+  }
+  void expect_error(const Scenario& scenario, const char* error) { check(scenario, {}, error); }
+  [[nodiscard]] bool passed() const noexcept { return passed_; }
+
+ private:
+  void check(const Scenario& scenario, const std::set<std::string>& outcomes, const char* error);
+  bool passed_ = true;
+};
+void run_litmus_tests(Litmus& litmus);
+
+// A protocol holds in each of its scenarios. It does not hold in all of them if any order of its
+// code is weaker, but for these.
+struct Protocol {
+  struct Unnoticed {
+    const char* order;  // end of the line in the table
+    const char* reason;
+  };
+  const char* name;
+  std::vector<const char*> files;  // whose orders are weakened, without src/
+  std::vector<Scenario> scenarios;
+  std::vector<Unnoticed> unnoticed;
+};
+// One function per file of the folder `protocols`.
+Protocol spin_lock();
+Protocol doorbell();
+Protocol wait_gate();
+Protocol poll_token();
+Protocol lane_cells();
+Protocol lane_acks();
+Protocol event_queue();
+Protocol counting_event();
+Protocol arena();
+Protocol send_queue();
+
+// The system calls that the checker replaces.
+inline void membarrier() { syscall(SYS_membarrier, 0, 0, 0); }
+inline void wait_on(const std::atomic<uint32_t>& word, uint32_t expected) {
+  syscall(SYS_futex, &word, 0, expected, nullptr, nullptr, 0);
+}
+inline void wake(const std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, &word, 1, INT32_MAX, nullptr, nullptr, 0);
+}
+
+}  // namespace lintel::model
