@@ -9,6 +9,13 @@ if(TARGET lintel-fi)
   target_compile_options(ofi_tests PRIVATE ${test_options})
   target_compile_definitions(
     ofi_tests PRIVATE LINTEL_OFI_PROVIDER_DIRECTORY="$<TARGET_FILE_DIR:lintel-fi>")
+  # As the precompiled header has it.
+  foreach(module dpdk verbs)
+    if(TARGET portals-${module})
+      string(TOUPPER LINTEL_HAS_${module} has_module)
+      target_compile_definitions(ofi_tests PRIVATE ${has_module})
+    endif()
+  endforeach()
   target_link_libraries(ofi_tests PRIVATE portals PkgConfig::LIBFABRIC lintel_options Threads::Threads
                                           GTest::gtest_main GTest::gmock)
   add_dependencies(ofi_tests lintel-fi)
