@@ -26,4 +26,16 @@ if(TARGET lintel-fi)
   endforeach()
   add_test(NAME ofi.others COMMAND ofi_tests "--gtest_filter=${ofi_others}")
   set_tests_properties(ofi.local ofi.shm ofi.udp ofi.others PROPERTIES LABELS ofi TIMEOUT 600 COST 100)
+
+  # Programs of libfabric and of Open MPI. Before these, the run-time library of a sanitizer would
+  # have to be loaded.
+  find_package(Python3 COMPONENTS Interpreter)
+  if(Python3_Interpreter_FOUND AND NOT LINTEL_SANITIZE)
+    get_target_property(manual_page lintel-fi LINTEL_MANUAL_PAGE)
+    set(runner "${CMAKE_CURRENT_SOURCE_DIR}/ofi/run_libfabric_test.py")
+    foreach(case info pingpong_shm pingpong_udp open_mpi)
+      add_test(NAME ofi.${case} COMMAND Python3::Interpreter -B "${runner}" $<TARGET_FILE_DIR:lintel-fi> "${manual_page}" ${case})
+      set_tests_properties(ofi.${case} PROPERTIES LABELS ofi TIMEOUT 120 PROCESSORS 2 SKIP_RETURN_CODE 77)
+    endforeach()
+  endif()
 endif()
