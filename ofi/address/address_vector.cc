@@ -4,9 +4,9 @@
 #include <cstring>
 #include <new>
 
+#include "base/provider.h"
+#include "base/unsupported.h"
 #include "domain/domain.h"
-#include "provider/provider.h"
-#include "provider/unsupported.h"
 
 namespace lintel::ofi {
 namespace {

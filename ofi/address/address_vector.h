@@ -7,9 +7,9 @@
 
 #include <rdma/fi_domain.h>
 
-#include "address/address.h"
+#include "base/object.h"
 #include "fabric/event_queue.h"
-#include "provider/object.h"
+#include "wire/address.h"
 
 namespace lintel::ofi {
 

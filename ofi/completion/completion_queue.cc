@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <new>
 
-#include "completion/deadline.h"
+#include "base/deadline.h"
+#include "base/provider.h"
+#include "base/unsupported.h"
 #include "domain/domain.h"
-#include "provider/provider.h"
-#include "provider/unsupported.h"
 
 namespace lintel::ofi {
 namespace {
@@ -77,7 +77,9 @@ CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attr, void* c
     : fid_cq{{FI_CLASS_CQ, context, &queue_object_ops}, &queue_ops},
       domain_(domain),
       entry_bytes_(bytes_of(attr.format)) {
-  domain_.add(*this);
+  domain_.add_user();
+  const Guard guard(domain_.lock());
+  domain_.pump().add(*this);
 }
 
 int CompletionQueue::open(fid_domain* domain, fi_cq_attr* attr, fid_cq** result,
@@ -103,7 +105,11 @@ int CompletionQueue::close() noexcept {
     FI_WARN(provider(), FI_LOG_CQ, "%zu endpoints use the queue; close them first.\n", users_);
     return -FI_EBUSY;
   }
-  domain_.remove(*this);
+  {
+    const Guard guard(domain_.lock());
+    domain_.pump().remove(*this);
+  }
+  domain_.remove_user();
   delete this;
   return 0;
 }
@@ -114,6 +120,12 @@ void CompletionQueue::push_error(const fi_cq_err_entry& entry, const void* data,
   const auto* const bytes = static_cast<const std::byte*>(data);
   if (size != 0) error->data.assign(bytes, bytes + size);
   ring_.push({{}, FI_ADDR_NOTAVAIL, std::move(error)});
+}
+
+void CompletionQueue::events_were_lost() {
+  fi_cq_err_entry entry{};
+  entry.err = FI_EOVERRUN;
+  push_error(entry);
 }
 
 ssize_t CompletionQueue::read(void* buffer, size_t count, fi_addr_t* sources) noexcept {

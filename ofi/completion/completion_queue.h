@@ -7,14 +7,15 @@
 
 #include <rdma/fi_eq.h>
 
+#include "base/object.h"
 #include "completion/completion_ring.h"
-#include "provider/object.h"
+#include "domain/event_pump.h"
 
 namespace lintel::ofi {
 
 class Domain;
 
-class CompletionQueue : public fid_cq {
+class CompletionQueue final : public fid_cq, public LossObserver {
  public:
   CompletionQueue(Domain& domain, const fi_cq_attr& attr, void* context) noexcept;
 
@@ -37,6 +38,8 @@ class CompletionQueue : public fid_cq {
     }
   }
   void push_error(const fi_cq_err_entry& entry, const void* data = nullptr, size_t size = 0);
+
+  void events_were_lost() override;
 
   // The functions of fi_ops_cq.
   ssize_t read(void* buffer, size_t count, fi_addr_t* sources) noexcept;

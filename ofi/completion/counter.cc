@@ -2,10 +2,10 @@
 
 #include <new>
 
-#include "completion/deadline.h"
+#include "base/deadline.h"
+#include "base/provider.h"
+#include "base/unsupported.h"
 #include "domain/domain.h"
-#include "provider/provider.h"
-#include "provider/unsupported.h"
 
 namespace lintel::ofi {
 namespace {

@@ -7,7 +7,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_eq.h>
 
-#include "provider/object.h"
+#include "base/object.h"
 
 namespace lintel::ofi {
 

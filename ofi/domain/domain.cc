@@ -2,60 +2,31 @@
 
 #include <portals4_lintel.h>
 
-#include <new>
-
-#include "address/address_vector.h"
-#include "completion/completion_queue.h"
-#include "completion/counter.h"
-#include "endpoint/endpoint.h"
+#include "base/provider.h"
+#include "base/settings.h"
+#include "base/unsupported.h"
 #include "fabric/fabric.h"
-#include "memory/memory_region.h"
-#include "provider/attributes.h"
-#include "provider/provider.h"
-#include "provider/settings.h"
-#include "provider/unsupported.h"
-#include "transfer/atomic.h"
 
 namespace lintel::ofi {
 namespace {
 
 Domain& of_object(Object* object) { return Domain::of(reinterpret_cast<fid_domain*>(object)); }
 
-int open_endpoint_with_flags(fid_domain* domain, fi_info* info, fid_ep** result, uint64_t flags,
-                             void* context) {
-  return flags == 0 ? Endpoint::open(domain, info, result, context) : -FI_EINVAL;
-}
-
 fi_ops domain_object_ops = object_ops(
     [](Object* object) { return of_object(object).close(); },
     [](Object* object, Object* other, uint64_t) { return of_object(object).bind(other); });
-fi_ops_domain domain_ops = {.size = sizeof(fi_ops_domain),
-                            .av_open = AddressVector::open,
-                            .cq_open = CompletionQueue::open,
-                            .endpoint = Endpoint::open,
-                            .scalable_ep = unsupported(&fi_ops_domain::scalable_ep),
-                            .cntr_open = Counter::open,
-                            .poll_open = unsupported(&fi_ops_domain::poll_open),
-                            .stx_ctx = unsupported(&fi_ops_domain::stx_ctx),
-                            .srx_ctx = unsupported(&fi_ops_domain::srx_ctx),
-                            .query_atomic = query_atomic,
-                            .query_collective = unsupported(&fi_ops_domain::query_collective),
-                            .endpoint2 = open_endpoint_with_flags};
-fi_ops_mr region_ops = {.size = sizeof(fi_ops_mr),
-                        .reg = MemoryRegion::register_one,
-                        .regv = MemoryRegion::register_several,
-                        .regattr = MemoryRegion::register_described};
-
 bool needs_lock(fi_threading threading) noexcept {
   return threading != FI_THREAD_DOMAIN;  // all others let threads use several endpoints at a time
 }
 
 }  // namespace
 
-Domain::Domain(Fabric& fabric, const fi_info& info, void* context) noexcept
-    : fid_domain{{FI_CLASS_DOMAIN, context, &domain_object_ops}, &domain_ops, &region_ops},
+Domain::Domain(Fabric& fabric, const fi_info& info, const DomainCalls& calls,
+               void* context) noexcept
+    : fid_domain{{FI_CLASS_DOMAIN, context, &domain_object_ops}, calls.open, calls.regions},
       fabric_(fabric),
       lock_(needs_lock(info.domain_attr->threading)),
+      pump_(*this, calls.handle),
       regions_(registration_mode(fabric.api_version, info.domain_attr->mr_mode)),
       vector_type_(info.domain_attr->av_type != FI_AV_UNSPEC ? info.domain_attr->av_type
                                                              : FI_AV_MAP),
@@ -64,19 +35,14 @@ Domain::Domain(Fabric& fabric, const fi_info& info, void* context) noexcept
   fabric_.add_user();
 }
 
-bool Domain::is_ours(const fid_domain& domain) noexcept { return domain.ops == &domain_ops; }
+bool Domain::is_ours(const fid_domain& domain) noexcept {
+  return domain.fid.ops == &domain_object_ops;
+}
 
-int Domain::open(fid_fabric* fabric, fi_info* info, fid_domain** result, void* context) noexcept {
-  if (info->domain_attr == nullptr) return -FI_EINVAL;
-  auto* const domain = new (std::nothrow) Domain(Fabric::of(fabric), *info, context);
-  if (domain == nullptr) return -FI_ENOMEM;
-  if (const int code = domain->network_.open(); code != 0) {
-    (void)domain->close();
-    return code;
-  }
-  domain->pump_.set_capacity(settings().events);
-  PtlNIStatus(domain->network_.interface(), PTL_SR_DROP_COUNT, &domain->drops_);
-  *result = domain;
+int Domain::open() noexcept {
+  if (const int code = network_.open(); code != 0) return code;
+  pump_.set_capacity(settings().events);
+  PtlNIStatus(network_.interface(), PTL_SR_DROP_COUNT, &drops_);
   return 0;
 }
 
@@ -96,18 +62,6 @@ int Domain::bind(Object* object) noexcept { return object->fclass == FI_CLASS_EQ
 
 bool Domain::copies_error_data() const noexcept {
   return FI_VERSION_GE(fabric_.api_version, FI_VERSION(1, 5));
-}
-
-void Domain::add(CompletionQueue& queue) {
-  const Guard guard(lock_);
-  queues_.push_back(&queue);
-  add_user();
-}
-
-void Domain::remove(CompletionQueue& queue) noexcept {
-  const Guard guard(lock_);
-  std::erase(queues_, &queue);
-  remove_user();
 }
 
 void Domain::add(Endpoint& endpoint, uint32_t index) noexcept { endpoints_[index] = &endpoint; }

@@ -4,34 +4,39 @@
 
 #include <array>
 #include <atomic>
-#include <vector>
 
 #include <rdma/fi_domain.h>
 
+#include "base/limits.h"
+#include "base/object.h"
 #include "domain/event_pump.h"
 #include "domain/network.h"
 #include "domain/optional_lock.h"
-#include "memory/region_table.h"
-#include "provider/limits.h"
-#include "provider/object.h"
+#include "domain/region_table.h"
 
 namespace lintel::ofi {
 
-class CompletionQueue;
 class Endpoint;
-class EventQueue;
 class Fabric;
+
+// What the parts above the domain give it.
+struct DomainCalls {
+  fi_ops_domain* open;
+  fi_ops_mr* regions;
+  EventHandler handle;
+};
 
 class Domain : public fid_domain {
  public:
-  Domain(Fabric& fabric, const fi_info& info, void* context) noexcept;
+  Domain(Fabric& fabric, const fi_info& info, const DomainCalls& calls, void* context) noexcept;
 
   [[nodiscard]] static Domain& of(fid_domain* domain) noexcept {
     return *static_cast<Domain*>(domain);
   }
   // A domain that this provider opened, in contrast to one of another provider.
   [[nodiscard]] static bool is_ours(const fid_domain& domain) noexcept;
-  static int open(fid_fabric* fabric, fi_info* info, fid_domain** result, void* context) noexcept;
+  // Opens its interface. Returns 0 or a negative error number; then close() is called.
+  [[nodiscard]] int open() noexcept;
   int close() noexcept;
   int bind(Object* object) noexcept;
 
@@ -55,9 +60,6 @@ class Domain : public fid_domain {
   // Children. While there are users, the domain cannot be closed.
   void add_user() noexcept { ++users_; }
   void remove_user() noexcept { --users_; }
-  void add(CompletionQueue& queue);
-  void remove(CompletionQueue& queue) noexcept;
-  [[nodiscard]] const std::vector<CompletionQueue*>& queues() const noexcept { return queues_; }
   // By the index in their names.
   void add(Endpoint& endpoint, uint32_t index) noexcept;
   void remove(Endpoint& endpoint, uint32_t index) noexcept;
@@ -75,14 +77,13 @@ class Domain : public fid_domain {
   Fabric& fabric_;
   OptionalLock lock_;
   Network network_;
-  EventPump pump_{*this};
+  EventPump pump_;
   RegionTable regions_;
   const fi_av_type vector_type_;
   const bool names_as_text_;
   const bool progresses_itself_;
   std::atomic<size_t> users_{0};
   ptl_sr_value_t drops_ = 0;
-  std::vector<CompletionQueue*> queues_;
   std::array<Endpoint*, most_endpoints> endpoints_{};
 };
 

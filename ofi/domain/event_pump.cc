@@ -5,11 +5,8 @@
 
 #include <algorithm>
 
-#include "completion/completion_queue.h"
+#include "base/provider.h"
 #include "domain/domain.h"
-#include "provider/provider.h"
-#include "transfer/channel.h"
-#include "transfer/dispatch.h"
 
 namespace lintel::ofi {
 namespace {
@@ -32,7 +29,7 @@ bool EventPump::handle_event() {
 void EventPump::take(const ptl_event_t& event, int code) {
   if (code == PTL_EQ_DROPPED) [[unlikely]]
     report_loss();
-  if (code == PTL_OK || code == PTL_EQ_DROPPED) dispatch(domain_, event);
+  if (code == PTL_OK || code == PTL_EQ_DROPPED) handle_(domain_, event);
 }
 
 void EventPump::progress() {
@@ -60,15 +57,17 @@ void EventPump::wait(const Deadline& deadline, unsigned round) {
   take(event, PtlEQPoll(&queue, 1, static_cast<ptl_time_t>(left_ms), &event, &which));
 }
 
-void EventPump::delay(Channel& channel) {
-  if (std::find(delayed_.begin(), delayed_.end(), &channel) == delayed_.end())
-    delayed_.push_back(&channel);
+void EventPump::delay(DelayedReceives& receives) {
+  if (std::find(delayed_.begin(), delayed_.end(), &receives) == delayed_.end())
+    delayed_.push_back(&receives);
 }
 
-void EventPump::forget(const Channel& channel) noexcept { std::erase(delayed_, &channel); }
+void EventPump::forget(const DelayedReceives& receives) noexcept {
+  std::erase(delayed_, &receives);
+}
 
 void EventPump::post_delayed() {
-  std::erase_if(delayed_, [](Channel* channel) { return channel->post_delayed(); });
+  std::erase_if(delayed_, [](DelayedReceives* receives) { return receives->post_delayed(); });
 }
 
 bool EventPump::may_transmit(size_t operations) {
@@ -82,9 +81,7 @@ void EventPump::report_loss() {
   FI_WARN(provider(), FI_LOG_CQ,
           "Events were lost, as the program did not read its completion queues for too long: raise "
           "FI_LINTEL_EVENTS, or call fi_cq_read more often.\n");
-  fi_cq_err_entry entry{};
-  entry.err = FI_EOVERRUN;
-  for (CompletionQueue* const queue : domain_.queues()) queue->push_error(entry);
+  for (LossObserver* const observer : observers_) observer->events_were_lost();
 }
 
 }  // namespace lintel::ofi

@@ -6,16 +6,37 @@
 
 #include <vector>
 
-#include "completion/deadline.h"
+#include "base/deadline.h"
 
 namespace lintel::ofi {
 
-class Channel;
 class Domain;
+
+// Receives that wait for room in the event queue.
+class DelayedReceives {
+ public:
+  // Posts them as far as there is room. True: nothing is left.
+  virtual bool post_delayed() = 0;
+
+ protected:
+  ~DelayedReceives() = default;
+};
+
+// Whom the loss of events is reported to.
+class LossObserver {
+ public:
+  virtual void events_were_lost() = 0;
+
+ protected:
+  ~LossObserver() = default;
+};
+
+// Gives an event to whatever its user pointer names.
+using EventHandler = void (*)(Domain& domain, const ptl_event_t& event);
 
 class EventPump {
  public:
-  explicit EventPump(Domain& domain) noexcept : domain_(domain) {}
+  EventPump(Domain& domain, EventHandler handle) noexcept : domain_(domain), handle_(handle) {}
   // Half of the queue is for receives and a quarter for what the program sends. The rest is for
   // events that nothing limits: of buffers for several messages, and of remote writes with data.
   void set_capacity(size_t events) noexcept {
@@ -42,11 +63,14 @@ class EventPump {
   void wait(const Deadline& deadline, unsigned round);
 
   // Receives that wait for room in the event queue.
-  void delay(Channel& channel);
-  void forget(const Channel& channel) noexcept;
+  void delay(DelayedReceives& receives);
+  void forget(const DelayedReceives& receives) noexcept;
   [[nodiscard]] bool has_room() const noexcept { return receives_ < most_posted_; }
   void add_receive() noexcept { ++receives_; }
   void remove_receive() noexcept { --receives_; }
+
+  void add(LossObserver& observer) { observers_.push_back(&observer); }
+  void remove(LossObserver& observer) noexcept { std::erase(observers_, &observer); }
 
   // Operations of which an event is to come at this initiator.
   [[nodiscard]] bool may_transmit(size_t operations);
@@ -59,11 +83,13 @@ class EventPump {
   void report_loss();
 
   Domain& domain_;
+  const EventHandler handle_;
   size_t receives_ = 0;   // posted, so their events fit in the queue
   size_t transmits_ = 0;  // pending
   size_t most_posted_ = 0;
   size_t most_transmits_ = 0;
-  std::vector<Channel*> delayed_;
+  std::vector<DelayedReceives*> delayed_;
+  std::vector<LossObserver*> observers_;
 };
 
 }  // namespace lintel::ofi

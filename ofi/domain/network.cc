@@ -5,10 +5,10 @@
 #include <initializer_list>
 #include <mutex>
 
-#include "address/address.h"
-#include "provider/limits.h"
-#include "provider/provider.h"
-#include "provider/settings.h"
+#include "base/limits.h"
+#include "base/provider.h"
+#include "base/settings.h"
+#include "wire/address.h"
 
 namespace lintel::ofi {
 namespace {

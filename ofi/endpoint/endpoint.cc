@@ -1,11 +1,11 @@
 #include "endpoint/endpoint.h"
 
-#include <new>
+#include <sched.h>
 
-#include "endpoint/tables.h"
-#include "memory/memory_region.h"
-#include "provider/provider.h"
-#include "provider/unsupported.h"
+#include <cstring>
+
+#include "base/provider.h"
+#include "base/unsupported.h"
 
 namespace lintel::ofi {
 namespace {
@@ -24,33 +24,22 @@ fi_ops endpoint_object_ops = object_ops([](Object* object) { return Endpoint::of
 
 }  // namespace
 
-Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context) noexcept
+Endpoint::Endpoint(Domain& domain, const fi_info& info, const EndpointCalls& calls,
+                   void* context) noexcept
     : fid_ep{.fid = {FI_CLASS_EP, context, &endpoint_object_ops},
-             .ops = &endpoint_ops,
-             .cm = &name_ops,
-             .msg = &message_ops,
-             .rma = &memory_ops,
-             .tagged = &tagged_ops,
-             .atomic = &atomic_ops,
-             .collective = &collective_ops},
+             .ops = calls.general,
+             .cm = calls.names,
+             .msg = calls.message,
+             .rma = calls.memory,
+             .tagged = calls.tagged,
+             .atomic = calls.atomic,
+             .collective = calls.collective},
       domain_(domain),
       caps_(info.caps),
       in_contexts_((info.mode & FI_CONTEXT2) != 0) {
   if (info.tx_attr != nullptr) transmit_.op_flags = info.tx_attr->op_flags;
   if (info.rx_attr != nullptr) receive_.op_flags = info.rx_attr->op_flags;
   domain_.add_user();
-}
-
-int Endpoint::open(fid_domain* domain, fi_info* info, fid_ep** result, void* context) noexcept {
-  if (info == nullptr || (info->ep_attr != nullptr && info->ep_attr->type != FI_EP_RDM &&
-                          info->ep_attr->type != FI_EP_UNSPEC)) {
-    FI_WARN(provider(), FI_LOG_EP_CTRL, "Only endpoints of type FI_EP_RDM can be opened.\n");
-    return -FI_EINVAL;
-  }
-  auto* const endpoint = new (std::nothrow) Endpoint(Domain::of(domain), *info, context);
-  if (endpoint == nullptr) return -FI_ENOMEM;
-  *result = endpoint;
-  return 0;
 }
 
 int Endpoint::bind(Object* object, uint64_t flags) noexcept {

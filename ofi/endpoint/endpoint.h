@@ -5,17 +5,17 @@
 #include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
 
-#include "address/address.h"
 #include "address/address_vector.h"
+#include "base/object.h"
 #include "completion/completion_queue.h"
 #include "completion/counter.h"
 #include "domain/domain.h"
+#include "endpoint/channel.h"
+#include "endpoint/claimed_messages.h"
 #include "endpoint/operation.h"
 #include "endpoint/operation_pool.h"
 #include "endpoint/posted_table.h"
-#include "provider/object.h"
-#include "transfer/channel.h"
-#include "transfer/claimed_messages.h"
+#include "wire/address.h"
 
 namespace lintel::ofi {
 
@@ -37,9 +37,20 @@ struct EndpointCounters {
   Counter* write = nullptr;
 };
 
+// Its functions, which the parts above it give it.
+struct EndpointCalls {
+  fi_ops_ep* general;
+  fi_ops_cm* names;
+  fi_ops_msg* message;
+  fi_ops_rma* memory;
+  fi_ops_tagged* tagged;
+  fi_ops_atomic* atomic;
+  fi_ops_collective* collective;
+};
+
 class Endpoint : public fid_ep {
  public:
-  Endpoint(Domain& domain, const fi_info& info, void* context) noexcept;
+  Endpoint(Domain& domain, const fi_info& info, const EndpointCalls& calls, void* context) noexcept;
 
   [[nodiscard]] static Endpoint& of(fid_ep* endpoint) noexcept {
     return *static_cast<Endpoint*>(endpoint);
@@ -47,8 +58,6 @@ class Endpoint : public fid_ep {
   [[nodiscard]] static Endpoint& of(Object* object) noexcept {
     return of(reinterpret_cast<fid_ep*>(object));
   }
-  // fi_endpoint.
-  static int open(fid_domain* domain, fi_info* info, fid_ep** result, void* context) noexcept;
   int close() noexcept;
   int bind(Object* object, uint64_t flags) noexcept;
   int control(int command, void* argument) noexcept;

@@ -8,7 +8,7 @@
 #include <array>
 #include <cstddef>
 
-#include "provider/limits.h"
+#include "base/limits.h"
 
 namespace lintel::ofi {
 

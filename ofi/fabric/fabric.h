@@ -7,11 +7,10 @@
 
 namespace lintel::ofi {
 
-int open_fabric(fi_fabric_attr* attr, fid_fabric** result, void* context) noexcept;
-
 class Fabric : public fid_fabric {
  public:
-  Fabric(uint32_t api, void* context) noexcept;
+  // `calls` are its functions, which open what is in it.
+  Fabric(uint32_t api, fi_ops_fabric& calls, void* context) noexcept;
 
   [[nodiscard]] static Fabric& of(fid_fabric* fabric) noexcept {
     return *static_cast<Fabric*>(fabric);

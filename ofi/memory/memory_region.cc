@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <new>
 
+#include "base/limits.h"
+#include "base/provider.h"
+#include "base/unsupported.h"
 #include "endpoint/endpoint.h"
-#include "provider/limits.h"
-#include "provider/provider.h"
-#include "provider/unsupported.h"
-#include "transfer/message_header.h"
 
 namespace lintel::ofi {
 namespace {
@@ -203,15 +202,5 @@ int MemoryRegion::bind(Object* object, uint64_t flags) noexcept {
 }
 
 int MemoryRegion::enable() noexcept { return is_enabled_ ? 0 : -FI_EINVAL; }
-
-void region_written(Domain& domain, const ptl_event_t& event) {
-  if (event.type != PTL_EVENT_PUT || event.ni_fail_type != PTL_NI_OK) return;
-  Endpoint* const endpoint = domain.endpoint(event.pt_index / portals_per_endpoint);
-  if (endpoint == nullptr || endpoint->receive().queue == nullptr) return;
-  const MessageHeader header{event.hdr_data};
-  endpoint->receive().queue->push({nullptr, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
-                                   event.mlength, nullptr, header.data(), 0},
-                                  endpoint->source(encode(event.initiator, header.index())));
-}
 
 }  // namespace lintel::ofi

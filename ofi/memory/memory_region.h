@@ -8,18 +8,16 @@
 
 #include <rdma/fi_domain.h>
 
+#include "base/object.h"
+#include "domain/region_table.h"
 #include "endpoint/operation.h"
-#include "provider/object.h"
 
 namespace lintel::ofi {
 
 class Domain;
 class Endpoint;
 
-// The event of a remote write with data for a completion.
-void region_written(Domain& domain, const ptl_event_t& event);
-
-class MemoryRegion : public fid_mr, public EventOwner {
+class MemoryRegion final : public fid_mr, public EventOwner, public LinkedRegion {
  public:
   MemoryRegion(Domain& domain, const fi_mr_attr& attr) noexcept;
 
@@ -40,9 +38,8 @@ class MemoryRegion : public fid_mr, public EventOwner {
   int bind(Object* object, uint64_t flags) noexcept;
   int enable() noexcept;
 
-  // Appends its entries at an endpoint. Returns 0 or a negative error number.
-  [[nodiscard]] int link(Endpoint& endpoint) noexcept;
-  void unlink(Endpoint& endpoint) noexcept;
+  [[nodiscard]] int link(Endpoint& endpoint) noexcept override;
+  void unlink(Endpoint& endpoint) noexcept override;
 
  private:
   struct Link {

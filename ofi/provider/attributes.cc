@@ -5,9 +5,10 @@
 
 #include <rdma/fi_errno.h>
 
+#include "base/limits.h"
+#include "base/provider.h"
+#include "domain/region_table.h"
 #include "provider/getinfo.h"
-#include "provider/limits.h"
-#include "provider/provider.h"
 
 namespace lintel::ofi {
 namespace {
@@ -91,15 +92,6 @@ void fill_domain(uint32_t api_version, const fi_domain_attr* hints, const fi_inf
 }
 
 }  // namespace
-
-int registration_mode(uint32_t api_version, int offered) noexcept {
-  if (offered == FI_MR_BASIC || offered == FI_MR_SCALABLE) return offered;
-  if (FI_VERSION_LT(api_version, FI_VERSION(1, 5))) return FI_MR_SCALABLE;
-  // Some programs register each region with the same key as soon as they may leave keys to the
-  // provider. A virtual address is checked with the help of such a key only.
-  if ((offered & FI_MR_PROV_KEY) == 0) return 0;
-  return offered & (FI_MR_PROV_KEY | FI_MR_VIRT_ADDR);
-}
 
 int fill_attributes(uint32_t api_version, const fi_info* hints, fi_info& info) noexcept {
   info.caps = granted_caps(hints != nullptr ? hints->caps : 0);

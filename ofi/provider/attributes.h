@@ -11,8 +11,4 @@ namespace lintel::ofi {
 [[nodiscard]] int fill_attributes(uint32_t api_version, const fi_info* hints,
                                   fi_info& info) noexcept;
 
-// What is in force of the modes of registration that a program offers. FI_MR_BASIC and
-// FI_MR_SCALABLE, of programs before version 1.5, stay as they are.
-[[nodiscard]] int registration_mode(uint32_t api_version, int offered) noexcept;
-
 }  // namespace lintel::ofi

@@ -2,12 +2,12 @@
 
 #include <cstring>
 
-#include "address/address.h"
+#include "base/limits.h"
+#include "base/provider.h"
 #include "domain/domain.h"
 #include "fabric/fabric.h"
 #include "provider/attributes.h"
-#include "provider/limits.h"
-#include "provider/provider.h"
+#include "wire/address.h"
 
 namespace lintel::ofi {
 namespace {

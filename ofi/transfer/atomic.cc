@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "base/provider.h"
 #include "endpoint/endpoint.h"
-#include "provider/provider.h"
 #include "transfer/memory.h"
-#include "transfer/message_header.h"
+#include "wire/message_header.h"
 
 namespace lintel::ofi {
 namespace {

@@ -1,7 +1,7 @@
 // The functions of fi_ops_atomic. Message path.
 #include "endpoint/endpoint.h"
-#include "endpoint/tables.h"
 #include "transfer/atomic.h"
+#include "transfer/tables.h"
 
 namespace lintel::ofi {
 namespace {

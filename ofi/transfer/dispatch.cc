@@ -2,15 +2,14 @@
 
 #include <portals4_lintel.h>
 
+#include "base/provider.h"
 #include "endpoint/operation.h"
-#include "memory/memory_region.h"
-#include "provider/provider.h"
+#include "endpoint/unexpected_store.h"
 #include "transfer/memory.h"
 #include "transfer/multi_receive.h"
 #include "transfer/peek.h"
 #include "transfer/receive.h"
 #include "transfer/send.h"
-#include "transfer/unexpected_store.h"
 
 namespace lintel::ofi {
 namespace {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "base/provider.h"
 #include "endpoint/endpoint.h"
 #include "endpoint/segments.h"
-#include "endpoint/tables.h"
-#include "provider/provider.h"
-#include "transfer/message_header.h"
+#include "transfer/tables.h"
+#include "wire/message_header.h"
 
 namespace lintel::ofi {
 namespace {
@@ -180,6 +180,16 @@ void memory_advanced(Operation& operation, const ptl_event_t& event) {
     }
   }
   endpoint.end_operation(operation);
+}
+
+void region_written(Domain& domain, const ptl_event_t& event) {
+  if (event.type != PTL_EVENT_PUT || event.ni_fail_type != PTL_NI_OK) return;
+  Endpoint* const endpoint = domain.endpoint(event.pt_index / portals_per_endpoint);
+  if (endpoint == nullptr || endpoint->receive().queue == nullptr) return;
+  const MessageHeader header{event.hdr_data};
+  endpoint->receive().queue->push({nullptr, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+                                   event.mlength, nullptr, header.data(), 0},
+                                  endpoint->source(encode(event.initiator, header.index())));
 }
 
 namespace {

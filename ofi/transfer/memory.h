@@ -14,6 +14,7 @@
 
 namespace lintel::ofi {
 
+class Domain;
 class Endpoint;
 
 struct MemoryRequest {
@@ -37,6 +38,9 @@ ssize_t read_memory(Endpoint& endpoint, const MemoryRequest& request);
                                                 uint64_t entry_flags, bool reports_success);
 // `started` parts are on their way; `code` is PTL_OK, or that of the next one.
 ssize_t start_memory_operation(Operation& operation, size_t started, int code, const char* call);
+
+// The event of a remote write with data for a completion.
+void region_written(Domain& domain, const ptl_event_t& event);
 
 // The event of a part.
 void memory_advanced(Operation& operation, const ptl_event_t& event);

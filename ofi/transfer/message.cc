@@ -1,9 +1,9 @@
 // The functions of fi_ops_msg. Message path.
 #include "endpoint/endpoint.h"
-#include "endpoint/tables.h"
-#include "transfer/message_header.h"
 #include "transfer/receive.h"
 #include "transfer/send.h"
+#include "transfer/tables.h"
+#include "wire/message_header.h"
 
 namespace lintel::ofi {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "completion/report.h"
-#include "provider/provider.h"
+#include "base/provider.h"
+#include "endpoint/report.h"
 
 namespace lintel::ofi {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "completion/report.h"
+#include "base/provider.h"
+#include "endpoint/report.h"
 #include "endpoint/segments.h"
-#include "provider/provider.h"
 #include "transfer/multi_receive.h"
 
 namespace lintel::ofi {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "completion/report.h"
+#include "base/limits.h"
+#include "base/provider.h"
+#include "base/settings.h"
+#include "endpoint/report.h"
 #include "endpoint/segments.h"
-#include "provider/limits.h"
-#include "provider/provider.h"
-#include "provider/settings.h"
 
 namespace lintel::ofi {
 namespace {

@@ -2,11 +2,11 @@
 #include <rdma/fi_tagged.h>
 
 #include "endpoint/endpoint.h"
-#include "endpoint/tables.h"
-#include "transfer/message_header.h"
 #include "transfer/peek.h"
 #include "transfer/receive.h"
 #include "transfer/send.h"
+#include "transfer/tables.h"
+#include "wire/message_header.h"
 
 namespace lintel::ofi {
 namespace {

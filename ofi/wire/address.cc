@@ -1,4 +1,4 @@
-#include "address/address.h"
+#include "wire/address.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,14 +1,14 @@
-#include "transfer/unexpected_store.h"
+#include "endpoint/unexpected_store.h"
 
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <memory>
 
+#include "base/provider.h"
+#include "base/settings.h"
 #include "domain/domain.h"
-#include "provider/provider.h"
-#include "provider/settings.h"
-#include "transfer/message_header.h"
+#include "wire/message_header.h"
 
 namespace lintel::ofi {
 namespace {

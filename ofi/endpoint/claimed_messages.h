@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "transfer/message_header.h"
+#include "wire/message_header.h"
 
 namespace lintel::ofi {
 

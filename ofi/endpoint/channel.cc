@@ -1,10 +1,10 @@
-#include "transfer/channel.h"
+#include "endpoint/channel.h"
 
 #include <algorithm>
 
-#include "completion/report.h"
+#include "base/provider.h"
 #include "endpoint/endpoint.h"
-#include "provider/provider.h"
+#include "endpoint/report.h"
 
 namespace lintel::ofi {
 

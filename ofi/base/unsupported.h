@@ -5,7 +5,7 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 
-#include "provider/object.h"
+#include "base/object.h"
 
 namespace lintel::ofi {
 

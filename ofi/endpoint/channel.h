@@ -8,15 +8,16 @@
 
 #include <deque>
 
-#include "address/address.h"
+#include "domain/event_pump.h"
 #include "endpoint/operation.h"
-#include "transfer/unexpected_store.h"
+#include "endpoint/unexpected_store.h"
+#include "wire/address.h"
 
 namespace lintel::ofi {
 
 class Endpoint;
 
-class Channel {
+class Channel final : public DelayedReceives {
  public:
   Channel(Endpoint& endpoint, Portal which) noexcept;
 
@@ -27,7 +28,7 @@ class Channel {
   // Posts a receive, now or later. Returns 0 or a negative error number; then it is not posted.
   [[nodiscard]] ssize_t post(const ptl_me_t& entry, Operation& operation);
   // Posts what was held back, as far as there is room. True: nothing is left.
-  bool post_delayed();
+  bool post_delayed() override;
   [[nodiscard]] bool has_delayed() const noexcept { return !delayed_.empty(); }
   // Takes back a receive that was held back; NULL: there is none with this context.
   [[nodiscard]] Operation* withdraw_delayed(const void* context);

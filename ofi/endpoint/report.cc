@@ -1,7 +1,7 @@
-#include "completion/report.h"
+#include "endpoint/report.h"
 
-#include "address/address.h"
-#include "provider/provider.h"
+#include "base/provider.h"
+#include "wire/address.h"
 
 namespace lintel::ofi {
 namespace {

@@ -1,9 +1,8 @@
 // Functions of an endpoint that transfer nothing.
-#include "endpoint/tables.h"
-
+#include "base/unsupported.h"
 #include "endpoint/endpoint.h"
-#include "provider/unsupported.h"
 #include "transfer/receive.h"
+#include "transfer/tables.h"
 
 namespace lintel::ofi {
 namespace {

@@ -10,9 +10,9 @@
 
 namespace lintel::ofi {
 
-extern fi_ops_ep endpoint_ops;            // endpoint/tables.cc
-extern fi_ops_cm name_ops;                // endpoint/tables.cc
-extern fi_ops_collective collective_ops;  // endpoint/tables.cc
+extern fi_ops_ep endpoint_ops;            // transfer/endpoint_calls.cc
+extern fi_ops_cm name_ops;                // transfer/endpoint_calls.cc
+extern fi_ops_collective collective_ops;  // transfer/endpoint_calls.cc
 extern fi_ops_msg message_ops;            // transfer/message.cc
 extern fi_ops_tagged tagged_ops;          // transfer/tagged.cc
 extern fi_ops_rma memory_ops;             // transfer/memory.cc

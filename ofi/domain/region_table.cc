@@ -1,10 +1,17 @@
-#include "memory/region_table.h"
+#include "domain/region_table.h"
 
 #include <rdma/fi_domain.h>
 
-#include "memory/memory_region.h"
-
 namespace lintel::ofi {
+
+int registration_mode(uint32_t api_version, int offered) noexcept {
+  if (offered == FI_MR_BASIC || offered == FI_MR_SCALABLE) return offered;
+  if (FI_VERSION_LT(api_version, FI_VERSION(1, 5))) return FI_MR_SCALABLE;
+  // Some programs register each region with the same key as soon as they may leave keys to the
+  // provider. A virtual address is checked with the help of such a key only.
+  if ((offered & FI_MR_PROV_KEY) == 0) return 0;
+  return offered & (FI_MR_PROV_KEY | FI_MR_VIRT_ADDR);
+}
 
 RegionTable::RegionTable(int mode) noexcept
     : chooses_keys_(mode == FI_MR_BASIC || (mode & FI_MR_PROV_KEY) != 0),
@@ -22,7 +29,7 @@ uint64_t RegionTable::choose_key(const void* start) noexcept {
   return FI_KEY_NOTAVAIL;
 }
 
-bool RegionTable::add(MemoryRegion& region, uint64_t key) {
+bool RegionTable::add(LinkedRegion& region, uint64_t key) {
   return regions_.try_emplace(key, &region).second;
 }
 

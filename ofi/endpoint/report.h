@@ -6,7 +6,7 @@
 
 #include "endpoint/endpoint.h"
 #include "endpoint/operation.h"
-#include "transfer/message_header.h"
+#include "wire/message_header.h"
 
 namespace lintel::ofi {
 

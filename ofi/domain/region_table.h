@@ -10,7 +10,21 @@
 namespace lintel::ofi {
 
 class Endpoint;
-class MemoryRegion;
+
+// A region, which has entries at endpoints.
+class LinkedRegion {
+ public:
+  // Appends its entries at an endpoint. Returns 0 or a negative error number.
+  [[nodiscard]] virtual int link(Endpoint& endpoint) noexcept = 0;
+  virtual void unlink(Endpoint& endpoint) noexcept = 0;
+
+ protected:
+  ~LinkedRegion() = default;
+};
+
+// What is in force of the modes of registration that a program offers. FI_MR_BASIC and
+// FI_MR_SCALABLE, of programs before version 1.5, stay as they are.
+[[nodiscard]] int registration_mode(uint32_t api_version, int offered) noexcept;
 
 class RegionTable {
  public:
@@ -28,7 +42,7 @@ class RegionTable {
   // A key for a new region, or FI_KEY_NOTAVAIL.
   [[nodiscard]] uint64_t choose_key(const void* start) noexcept;
   // False: another region has the key.
-  [[nodiscard]] bool add(MemoryRegion& region, uint64_t key);
+  [[nodiscard]] bool add(LinkedRegion& region, uint64_t key);
   void remove(uint64_t key) noexcept { regions_.erase(key); }
 
   // Links the regions of the domain to an endpoint, and the other way round. Returns 0 or a
@@ -43,7 +57,7 @@ class RegionTable {
   bool chooses_keys_;
   bool uses_virtual_addresses_;
   uint64_t next_key_ = 0;
-  std::unordered_map<uint64_t, MemoryRegion*> regions_;
+  std::unordered_map<uint64_t, LinkedRegion*> regions_;
 };
 
 }  // namespace lintel::ofi

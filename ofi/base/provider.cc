@@ -1,24 +1,13 @@
-// What the core of libfabric calls when it has loaded the file. Set-up path.
-#include "provider/provider.h"
+#include "base/provider.h"
 
 #include <portals4_lintel.h>
 
-#include "domain/network.h"
-#include "fabric/fabric.h"
-#include "provider/getinfo.h"
-#include "provider/settings.h"
-
 namespace lintel::ofi {
-namespace {
 
-// Called when the program ends, perhaps with objects open, whose memory goes with the process.
-void clean_up() noexcept { Network::finish_process(); }
-
-fi_provider record;
-
-}  // namespace
-
-const fi_provider* provider() noexcept { return &record; }
+fi_provider* provider() noexcept {
+  static fi_provider record;
+  return &record;
+}
 
 int error_of(int portals_code) noexcept {
   switch (portals_code) {
@@ -62,15 +51,3 @@ int failed(fi_log_subsys subsystem, const char* call, int portals_code) noexcept
 }
 
 }  // namespace lintel::ofi
-
-extern "C" __attribute__((visibility("default"))) fi_provider* fi_prov_ini() {
-  using namespace lintel::ofi;
-  record.version = provider_version;
-  record.fi_version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
-  record.name = provider_name;
-  record.getinfo = get_info;
-  record.fabric = open_fabric;
-  record.cleanup = clean_up;
-  read_settings(record);
-  return &record;
-}

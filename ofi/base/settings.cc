@@ -1,4 +1,4 @@
-#include "provider/settings.h"
+#include "base/settings.h"
 
 #include <algorithm>
 

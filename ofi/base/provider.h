@@ -1,4 +1,4 @@
-// The provider as libfabric sees it, and how the rest of it reports errors. Set-up path.
+// The record of the provider, and how its parts report errors. Set-up path.
 #pragma once
 
 #include <portals4.h>
@@ -13,8 +13,8 @@ namespace lintel::ofi {
 
 inline constexpr char provider_name[] = "lintel";
 
-// What FI_WARN and its siblings take as their first argument.
-[[nodiscard]] const fi_provider* provider() noexcept;
+// The record that the core of libfabric is given; FI_WARN and its siblings take it first.
+[[nodiscard]] fi_provider* provider() noexcept;
 
 // The negative error number of libfabric that says the same as a return code of Portals.
 [[nodiscard]] int error_of(int portals_code) noexcept;
