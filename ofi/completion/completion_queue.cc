@@ -61,7 +61,10 @@ const char* cq_strerror(fid_cq*, int provider_error, const void*, char* text, si
 }
 
 fi_ops queue_object_ops =
-    object_ops([](Object* object) { return CompletionQueue::of(object).close(); });
+    object_ops([](Object* object) { return CompletionQueue::of(object).close(); }, no_bind,
+               [](Object* object, int command, void* argument) {
+                 return CompletionQueue::of(object).control(command, argument);
+               });
 fi_ops_cq queue_ops = {.size = sizeof(fi_ops_cq),
                        .read = cq_read,
                        .readfrom = cq_readfrom,
@@ -88,13 +91,21 @@ int CompletionQueue::open(fid_domain* domain, fi_cq_attr* attr, fid_cq** result,
   if (wanted.format > FI_CQ_FORMAT_TAGGED) return -FI_EINVAL;
   if (wanted.format == FI_CQ_FORMAT_UNSPEC) wanted.format = FI_CQ_FORMAT_TAGGED;
   if (wanted.wait_obj != FI_WAIT_NONE && wanted.wait_obj != FI_WAIT_UNSPEC &&
-      wanted.wait_obj != FI_WAIT_YIELD) {
+      wanted.wait_obj != FI_WAIT_YIELD && wanted.wait_obj != FI_WAIT_FD) {
     FI_INFO(provider(), FI_LOG_CQ, "completion queues have no wait object of kind %d\n",
             wanted.wait_obj);
     return -FI_ENOSYS;
   }
   auto* const queue = new (std::nothrow) CompletionQueue(Domain::of(domain), wanted, context);
   if (queue == nullptr) return -FI_ENOMEM;
+  if (wanted.wait_obj == FI_WAIT_FD) {
+    int code = queue->descriptor_.open();
+    if (code == 0) code = Domain::of(domain).watcher().start();
+    if (code != 0) {
+      (void)queue->close();
+      return code;
+    }
+  }
   if (attr != nullptr) attr->format = wanted.format;
   *result = queue;
   return 0;
@@ -108,6 +119,7 @@ int CompletionQueue::close() noexcept {
   {
     const Guard guard(domain_.lock());
     domain_.pump().remove(*this);
+    if (is_armed_) domain_.watcher().disarm();
   }
   domain_.remove_user();
   delete this;
@@ -119,7 +131,34 @@ void CompletionQueue::push_error(const fi_cq_err_entry& entry, const void* data,
   error->entry = entry;
   const auto* const bytes = static_cast<const std::byte*>(data);
   if (size != 0) error->data.assign(bytes, bytes + size);
-  ring_.push({{}, FI_ADDR_NOTAVAIL, std::move(error)});
+  append({{}, FI_ADDR_NOTAVAIL, std::move(error)});
+}
+
+void CompletionQueue::signal() noexcept {
+  is_signaled_ = true;
+  if (descriptor_.is_open()) descriptor_.raise();
+}
+
+int CompletionQueue::try_wait() noexcept {
+  if (!descriptor_.is_open()) return -FI_EINVAL;
+  const Guard guard(domain_.lock());
+  domain_.progress();
+  if (!ring_.empty() || is_signaled_.exchange(false)) return -FI_EAGAIN;
+  if (is_armed_) return 0;
+  descriptor_.clear();
+  is_armed_ = true;
+  domain_.watcher().arm();
+  return 0;
+}
+
+void CompletionQueue::wake() noexcept {
+  is_armed_ = false;
+  domain_.watcher().disarm();
+  descriptor_.raise();
+}
+
+int CompletionQueue::control(int command, void* argument) const noexcept {
+  return descriptor_.control(command, argument, FI_WAIT_UNSPEC);
 }
 
 void CompletionQueue::events_were_lost() {

@@ -8,6 +8,7 @@
 #include <rdma/fi_eq.h>
 
 #include "base/object.h"
+#include "base/wait_descriptor.h"
 #include "completion/completion_ring.h"
 #include "domain/event_pump.h"
 
@@ -34,7 +35,7 @@ class CompletionQueue final : public fid_cq, public LossObserver {
       --room_;
       if (sources_ != nullptr) *sources_++ = source;
     } else {
-      ring_.push({entry, source, nullptr});
+      append({entry, source, nullptr});
     }
   }
   void push_error(const fi_cq_err_entry& entry, const void* data = nullptr, size_t size = 0);
@@ -45,17 +46,30 @@ class CompletionQueue final : public fid_cq, public LossObserver {
   ssize_t read(void* buffer, size_t count, fi_addr_t* sources) noexcept;
   ssize_t wait(void* buffer, size_t count, fi_addr_t* sources, int timeout_ms) noexcept;
   ssize_t read_error(fi_cq_err_entry* entry) noexcept;
-  void signal() noexcept { is_signaled_ = true; }
+  void signal() noexcept;
+  // fi_trywait: 0 if the program may sleep on the descriptor, or -FI_EAGAIN.
+  [[nodiscard]] int try_wait() noexcept;
+  // FI_GETWAIT, FI_GETWAITOBJ.
+  [[nodiscard]] int control(int command, void* argument) const noexcept;
 
   void add_user() noexcept { ++users_; }
   void remove_user() noexcept { --users_; }
 
  private:
+  void append(Completion completion) {
+    ring_.push(std::move(completion));
+    if (is_armed_) [[unlikely]]
+      wake();
+  }
+  void wake() noexcept;
+
   Domain& domain_;
   const size_t entry_bytes_;
   size_t users_ = 0;  // bindings of endpoints
   std::atomic<bool> is_signaled_{false};
   CompletionRing ring_;
+  WaitDescriptor descriptor_;  // FI_WAIT_FD
+  bool is_armed_ = false;      // the next entry makes it readable
   // Where the thread that reads wants entries.
   char* place_ = nullptr;
   fi_addr_t* sources_ = nullptr;

@@ -10,6 +10,8 @@
 namespace lintel::ofi {
 namespace {
 
+constexpr int longest_remote_wait_ms = 1;  // until operations of this side are looked after
+
 Counter& of(fid_cntr* counter) { return *static_cast<Counter*>(counter); }
 
 int count(fid_cntr* counter, uint64_t value) {
@@ -68,9 +70,11 @@ int Counter::open(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** result,
 
 int Counter::close() noexcept {
   if (users_ != 0) {
-    FI_WARN(provider(), FI_LOG_CNTR, "%zu endpoints use the counter; close them first.\n", users_);
+    FI_WARN(provider(), FI_LOG_CNTR,
+            "%zu endpoints and regions use the counter; close them first.\n", users_);
     return -FI_EBUSY;
   }
+  if (remote_ != PTL_CT_NONE) PtlCTFree(remote_);
   domain_.remove_user();
   delete this;
   return 0;
@@ -81,7 +85,28 @@ uint64_t Counter::read() noexcept {
     const Guard guard(domain_.lock());
     domain_.progress();
   }
-  return successes_.load(std::memory_order_acquire);
+  return successes_.load(std::memory_order_acquire) + remote().success;
+}
+
+ptl_handle_ct_t Counter::count_remote() noexcept {
+  if (remote_ != PTL_CT_NONE) return remote_;
+  const int code = PtlCTAlloc(domain_.network().interface(), &remote_);
+  if (code == PTL_OK) return remote_;
+  (void)failed(FI_LOG_CNTR, "PtlCTAlloc", code);
+  return remote_ = PTL_CT_NONE;
+}
+
+ptl_ct_event_t Counter::remote() const noexcept {
+  ptl_ct_event_t counts{};
+  if (remote_ != PTL_CT_NONE) PtlCTGet(remote_, &counts);
+  return counts;
+}
+
+void Counter::wait_for_remote(uint64_t threshold, int most_ms) noexcept {
+  const ptl_size_t wanted = threshold - successes_.load(std::memory_order_acquire);
+  ptl_ct_event_t counts;
+  unsigned which = 0;
+  PtlCTPoll(&remote_, &wanted, 1, static_cast<ptl_time_t>(most_ms), &counts, &which);
 }
 
 uint64_t Counter::read_errors() noexcept {
@@ -89,17 +114,24 @@ uint64_t Counter::read_errors() noexcept {
     const Guard guard(domain_.lock());
     domain_.progress();
   }
-  return errors_.load(std::memory_order_acquire);
+  return errors_.load(std::memory_order_acquire) + remote().failure;
 }
 
 int Counter::wait(uint64_t threshold, int timeout_ms) noexcept {
   const Deadline deadline(timeout_ms);
-  const uint64_t errors = errors_.load(std::memory_order_acquire);
+  const auto count_errors = [this] {
+    return errors_.load(std::memory_order_acquire) + remote().failure;
+  };
+  const uint64_t errors = count_errors();
   for (unsigned round = 0;; ++round) {
     if (read() >= threshold) return 0;
-    if (errors_.load(std::memory_order_acquire) != errors) return -FI_EAVAIL;
+    if (count_errors() != errors) return -FI_EAVAIL;
     if (deadline.is_over()) return -FI_ETIMEDOUT;
-    domain_.wait_for_event(deadline, round);
+    if (remote_ != PTL_CT_NONE) {
+      wait_for_remote(threshold, deadline.left_ms(longest_remote_wait_ms));
+    } else {
+      domain_.wait_for_event(deadline, round);
+    }
   }
 }
 

@@ -13,6 +13,7 @@
 #include "domain/network.h"
 #include "domain/optional_lock.h"
 #include "domain/region_table.h"
+#include "domain/watcher.h"
 
 namespace lintel::ofi {
 
@@ -43,6 +44,7 @@ class Domain : public fid_domain {
   [[nodiscard]] Network& network() noexcept { return network_; }
   [[nodiscard]] OptionalLock& lock() noexcept { return lock_; }
   [[nodiscard]] EventPump& pump() noexcept { return pump_; }
+  [[nodiscard]] Watcher& watcher() noexcept { return watcher_; }
   [[nodiscard]] RegionTable& regions() noexcept { return regions_; }
 
   // What the program chose.
@@ -78,6 +80,7 @@ class Domain : public fid_domain {
   OptionalLock lock_;
   Network network_;
   EventPump pump_;
+  Watcher watcher_{*this};
   RegionTable regions_;
   const fi_av_type vector_type_;
   const bool names_as_text_;

@@ -19,6 +19,8 @@ constexpr long shared_sleep_ns = 50'000;  // then
 }  // namespace
 
 bool EventPump::handle_event() {
+  if (domain_.watcher().is_taking()) [[unlikely]]
+    return false;
   ptl_event_t event;
   const int code = PtlEQGet(domain_.network().events(), &event);
   if (code == PTL_EQ_EMPTY) return false;
@@ -36,6 +38,12 @@ void EventPump::progress() {
   for (unsigned i = 0; i < most_events && handle_event(); ++i) {
   }
   finish();
+}
+
+void EventPump::drain() {
+  domain_.watcher().pause();
+  while (handle_event()) {
+  }
 }
 
 void EventPump::wait(const Deadline& deadline, unsigned round) {

@@ -44,7 +44,7 @@ class EventPump {
     most_transmits_ = events / 4;
   }
 
-  // Handles the next event. False: there is none.
+  // Handles the next event. False: there is none, or the watcher takes it.
   bool handle_event();
   // After handle_event(): posts receives for which there is room now.
   void finish() {
@@ -54,10 +54,9 @@ class EventPump {
   // Handles what is there, up to a limit.
   void progress();
   // Handles all that is there.
-  void drain() {
-    while (handle_event()) {
-    }
-  }
+  void drain();
+  // Handles the result of a call that waits for an event.
+  void take(const ptl_event_t& event, int code);
   // Waits a moment for an event; `round` counts the calls of one waiting function. Without the
   // lock.
   void wait(const Deadline& deadline, unsigned round);
@@ -78,7 +77,6 @@ class EventPump {
   void remove_transmit() noexcept { --transmits_; }
 
  private:
-  void take(const ptl_event_t& event, int code);
   void post_delayed();
   void report_loss();
 

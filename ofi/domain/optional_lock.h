@@ -16,10 +16,12 @@ class OptionalLock {
   void unlock() {
     if (needed_) mutex_.unlock();
   }
+  // While no thread has it.
+  void require() noexcept { needed_ = true; }
   [[nodiscard]] bool is_needed() const noexcept { return needed_; }
 
  private:
-  const bool needed_;
+  bool needed_;
   std::mutex mutex_;
 };
 

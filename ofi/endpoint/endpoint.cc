@@ -11,8 +11,8 @@ namespace lintel::ofi {
 namespace {
 
 constexpr int close_timeout_ms = 5000;
-constexpr Portal all_portals[] = {Portal::tagged, Portal::message, Portal::rendezvous,
-                                  Portal::memory, Portal::memory_event};
+constexpr Portal all_portals[] = {Portal::tagged, Portal::message,      Portal::rendezvous,
+                                  Portal::memory, Portal::memory_event, Portal::memory_read};
 
 fi_ops endpoint_object_ops = object_ops([](Object* object) { return Endpoint::of(object).close(); },
                                         [](Object* object, Object* other, uint64_t flags) {
@@ -79,15 +79,21 @@ int Endpoint::bind_queue(CompletionQueue& queue, uint64_t flags) noexcept {
 
 int Endpoint::bind_counter(Counter& counter, uint64_t flags) noexcept {
   constexpr uint64_t remote = FI_REMOTE_READ | FI_REMOTE_WRITE;
-  if ((flags & remote) != 0) {
-    FI_WARN(provider(), FI_LOG_EP_CTRL, "Counters of remote reads and writes are not supported.\n");
-    return -FI_ENOSYS;
+  if (flags == 0 || (flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE | remote)) != 0)
+    return -FI_EBADFLAGS;
+  if ((flags & remote) != 0 && (is_enabled() || (caps_ & FI_RMA_EVENT) == 0)) {
+    FI_WARN(provider(), FI_LOG_EP_CTRL,
+            "Counters of remote reads and writes need FI_RMA_EVENT, and are bound before "
+            "fi_enable.\n");
+    return -FI_EINVAL;
   }
-  if (flags == 0 || (flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE)) != 0) return -FI_EBADFLAGS;
+  if ((flags & remote) != 0 && counter.count_remote() == PTL_CT_NONE) return -FI_ENOMEM;
   for (const auto& [flag, place] : {std::pair{FI_SEND, &counters_.send},
                                     {FI_RECV, &counters_.receive},
                                     {FI_READ, &counters_.read},
-                                    {FI_WRITE, &counters_.write}}) {
+                                    {FI_WRITE, &counters_.write},
+                                    {FI_REMOTE_READ, &counters_.remote_read},
+                                    {FI_REMOTE_WRITE, &counters_.remote_write}}) {
     if ((flags & flag) == 0) continue;
     if (*place != nullptr) return -FI_EBUSY;
     *place = &counter;
@@ -204,7 +210,7 @@ void Endpoint::withdraw_entries() noexcept {
 
 void Endpoint::wait_for_operations() noexcept {
   const Deadline deadline(close_timeout_ms);
-  while (domain_.progress(), pending_ != 0 || !posted_.empty()) {
+  while (domain_.pump().drain(), pending_ != 0 || !posted_.empty()) {
     if (deadline.is_over()) {
       FI_WARN(provider(), FI_LOG_EP_CTRL,
               "The endpoint is closed with %zu operations pending. Their memory must stay: read "
@@ -221,8 +227,8 @@ void Endpoint::release_bindings() noexcept {
   if (addresses_ != nullptr) addresses_->remove_user();
   for (const Direction* const direction : {&transmit_, &receive_})
     if (direction->queue != nullptr) direction->queue->remove_user();
-  for (Counter* const counter :
-       {counters_.send, counters_.receive, counters_.read, counters_.write})
+  for (Counter* const counter : {counters_.send, counters_.receive, counters_.read, counters_.write,
+                                 counters_.remote_read, counters_.remote_write})
     if (counter != nullptr) counter->remove_user();
 }
 

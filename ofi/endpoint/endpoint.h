@@ -35,6 +35,9 @@ struct EndpointCounters {
   Counter* receive = nullptr;
   Counter* read = nullptr;
   Counter* write = nullptr;
+  // Accesses of peers, which Portals counts.
+  Counter* remote_read = nullptr;
+  Counter* remote_write = nullptr;
 };
 
 // Its functions, which the parts above it give it.
@@ -116,6 +119,13 @@ class Endpoint : public fid_ep {
   }
   // A key for a long message, unique among those that wait.
   [[nodiscard]] uint32_t next_key() noexcept { return next_key_++; }
+  // An operation with FI_FENCE waits until those before it are complete.
+  [[nodiscard]] bool may_begin(uint64_t flags) {
+    if ((flags & FI_FENCE) == 0 || pending_ == 0) [[likely]]
+      return true;
+    domain_.progress();
+    return pending_ == 0;
+  }
   // From time to time when the program only sends.
   void progress_while_sending() {
     if ((++sends_ & 31) == 0) [[unlikely]]

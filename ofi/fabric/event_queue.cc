@@ -36,7 +36,11 @@ const char* eq_describe(fid_eq*, int provider_error, const void*, char* text, si
   return message;
 }
 
-fi_ops queue_object_ops = object_ops([](Object* object) { return EventQueue::of(object).close(); });
+fi_ops queue_object_ops =
+    object_ops([](Object* object) { return EventQueue::of(object).close(); }, no_bind,
+               [](Object* object, int command, void* argument) {
+                 return EventQueue::of(object).control(command, argument);
+               });
 fi_ops_eq queue_ops = {.size = sizeof(fi_ops_eq),
                        .read = eq_read,
                        .readerr = eq_read_error,
@@ -54,12 +58,19 @@ EventQueue::EventQueue(Fabric& fabric, void* context) noexcept
 int EventQueue::open(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** result,
                      void* context) noexcept {
   const fi_wait_obj wait = attr != nullptr ? attr->wait_obj : FI_WAIT_UNSPEC;
-  if (wait != FI_WAIT_NONE && wait != FI_WAIT_UNSPEC && wait != FI_WAIT_YIELD) {
+  if (wait != FI_WAIT_NONE && wait != FI_WAIT_UNSPEC && wait != FI_WAIT_YIELD &&
+      wait != FI_WAIT_FD) {
     FI_INFO(provider(), FI_LOG_EQ, "event queues have no wait object of kind %d\n", wait);
     return -FI_ENOSYS;
   }
   auto* const queue = new (std::nothrow) EventQueue(Fabric::of(fabric), context);
   if (queue == nullptr) return -FI_ENOMEM;
+  if (wait == FI_WAIT_FD) {
+    if (const int code = queue->descriptor_.open(); code != 0) {
+      (void)queue->close();
+      return code;
+    }
+  }
   *result = queue;
   return 0;
 }
@@ -90,13 +101,29 @@ void EventQueue::append(Event event) noexcept {
   const std::lock_guard guard(mutex_);
   events_.push_back(std::move(event));
   arrived_.notify_one();
+  if (descriptor_.is_open()) descriptor_.raise();
+}
+
+void EventQueue::pop() noexcept {
+  events_.pop_front();
+  if (events_.empty() && descriptor_.is_open()) descriptor_.clear();
+}
+
+int EventQueue::try_wait() noexcept {
+  if (!descriptor_.is_open()) return -FI_EINVAL;
+  const std::lock_guard guard(mutex_);
+  return events_.empty() ? 0 : -FI_EAGAIN;
+}
+
+int EventQueue::control(int command, void* argument) const noexcept {
+  return descriptor_.control(command, argument, FI_WAIT_UNSPEC);
 }
 
 ssize_t EventQueue::read_error(fi_eq_err_entry* entry, uint64_t flags) noexcept {
   const std::lock_guard guard(mutex_);
   if (events_.empty() || !events_.front().is_error) return -FI_EAGAIN;
   memcpy(entry, events_.front().data.data(), sizeof *entry);
-  if ((flags & FI_PEEK) == 0) events_.pop_front();
+  if ((flags & FI_PEEK) == 0) pop();
   return sizeof *entry;
 }
 
@@ -116,7 +143,7 @@ ssize_t EventQueue::read(uint32_t* event, void* data, size_t size, int timeout_m
   if (size < needed) return -FI_ETOOSMALL;
   *event = first.kind;
   memcpy(data, first.data.data(), needed);
-  if ((flags & FI_PEEK) == 0) events_.pop_front();
+  if ((flags & FI_PEEK) == 0) pop();
   return static_cast<ssize_t>(needed);
 }
 

@@ -10,6 +10,7 @@
 #include <rdma/fi_eq.h>
 
 #include "base/object.h"
+#include "base/wait_descriptor.h"
 
 namespace lintel::ofi {
 
@@ -36,6 +37,11 @@ class EventQueue : public fid_eq {
   // Takes the error that is first.
   ssize_t read_error(fi_eq_err_entry* entry, uint64_t flags) noexcept;
 
+  // fi_trywait: 0 if the program may sleep on the descriptor, or -FI_EAGAIN.
+  [[nodiscard]] int try_wait() noexcept;
+  // FI_GETWAIT, FI_GETWAITOBJ.
+  [[nodiscard]] int control(int command, void* argument) const noexcept;
+
   void add_user() noexcept { ++users_; }
   void remove_user() noexcept { --users_; }
 
@@ -47,12 +53,15 @@ class EventQueue : public fid_eq {
   };
 
   void append(Event event) noexcept;
+  // Removes the first event. With the mutex.
+  void pop() noexcept;
 
   Fabric& fabric_;
   std::atomic<size_t> users_{0};  // objects that report here
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::deque<Event> events_;
+  WaitDescriptor descriptor_;  // FI_WAIT_FD: readable while there are events
 };
 
 }  // namespace lintel::ofi

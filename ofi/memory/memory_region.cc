@@ -8,12 +8,13 @@
 #include "base/limits.h"
 #include "base/provider.h"
 #include "base/unsupported.h"
+#include "completion/counter.h"
 #include "endpoint/endpoint.h"
 
 namespace lintel::ofi {
 namespace {
 
-constexpr Portal portals[] = {Portal::memory, Portal::memory_event};
+constexpr Portal portals[] = {Portal::memory, Portal::memory_event, Portal::memory_read};
 
 fi_ops region_object_ops =
     object_ops([](Object* object) { return MemoryRegion::of(object).close(); },
@@ -27,9 +28,7 @@ fi_ops region_object_ops =
 int check(const Domain& domain, const fi_mr_attr& attr, bool uses_virtual_addresses,
           uint64_t flags) noexcept {
   (void)domain;
-  if ((flags & ~(FI_RMA_EVENT | FI_RMA_PMEM)) != 0 || (flags & FI_RMA_PMEM) != 0)
-    return -FI_EBADFLAGS;
-  if ((flags & FI_RMA_EVENT) != 0) return -FI_ENOSYS;
+  if ((flags & ~FI_RMA_EVENT) != 0) return -FI_EBADFLAGS;
   if (attr.offset != 0 || attr.iov_count == 0) return -FI_EINVAL;
   if (attr.iov_count > (uses_virtual_addresses ? 1 : most_segments)) {
     FI_WARN(provider(), FI_LOG_MR,
@@ -126,6 +125,12 @@ int MemoryRegion::link_all() noexcept {
   return code;
 }
 
+// An entry has one counting event: that of the region comes before that of its endpoint.
+Counter* MemoryRegion::counter_at(const Endpoint& endpoint, Portal portal) const noexcept {
+  if (portal == Portal::memory_read) return endpoint.counters().remote_read;
+  return counter_ != nullptr ? counter_ : endpoint.counters().remote_write;
+}
+
 int MemoryRegion::link(Endpoint& endpoint) noexcept {
   if (endpoint_ != nullptr && endpoint_ != &endpoint) return 0;
   ptl_me_t entry{};
@@ -140,10 +145,15 @@ int MemoryRegion::link(Endpoint& endpoint) noexcept {
   if ((access_ & FI_REMOTE_READ) != 0) entry.options |= PTL_ME_OP_GET;
   entry.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
   entry.match_bits = key;
-  Link link = {&endpoint, {PTL_INVALID_HANDLE, PTL_INVALID_HANDLE}};
+  Link link = {&endpoint, {PTL_INVALID_HANDLE, PTL_INVALID_HANDLE, PTL_INVALID_HANDLE}};
   for (size_t i = 0; i < std::size(portals); ++i) {
     ptl_me_t each = entry;
-    if (portals[i] == Portal::memory) each.options |= PTL_ME_EVENT_COMM_DISABLE;
+    if (portals[i] != Portal::memory_event) each.options |= PTL_ME_EVENT_COMM_DISABLE;
+    Counter* const counter = counter_at(endpoint, portals[i]);
+    if (counter != nullptr) {
+      each.options |= PTL_ME_EVENT_CT_COMM;
+      each.ct_handle = counter->count_remote();
+    }
     const int code =
         PtlMEAppend(domain_.network().interface(), endpoint.portal(portals[i]), &each,
                     PTL_PRIORITY_LIST, static_cast<EventOwner*>(this), &link.entries[i]);
@@ -177,28 +187,48 @@ int MemoryRegion::close() noexcept {
     domain_.regions().remove(key);
     for (const Link& each : links_) release(each);
     domain_.pump().drain();  // of events that name the region
+    if (counter_ != nullptr) counter_->remove_user();
   }
   domain_.remove_user();
   delete this;
   return 0;
 }
 
-// FI_MR_ENDPOINT: the region is for one endpoint only.
 int MemoryRegion::bind(Object* object, uint64_t flags) noexcept {
-  if (object->fclass != FI_CLASS_EP) {
-    FI_WARN(provider(), FI_LOG_MR, "Counters of remote writes are not supported.\n");
-    return -FI_ENOSYS;
+  switch (object->fclass) {
+    case FI_CLASS_EP:
+      return flags == 0 ? bind_endpoint(Endpoint::of(object)) : -FI_EBADFLAGS;
+    case FI_CLASS_CNTR:
+      return flags == FI_REMOTE_WRITE ? bind_counter(Counter::of(object)) : -FI_EBADFLAGS;
+    default:
+      FI_WARN(provider(), FI_LOG_MR, "A region cannot be bound to an object of class %zu.\n",
+              object->fclass);
+      return -FI_EINVAL;
   }
-  if (flags != 0) return -FI_EBADFLAGS;
+}
+
+// FI_MR_ENDPOINT: the region is for one endpoint only.
+int MemoryRegion::bind_endpoint(Endpoint& endpoint) noexcept {
   const Guard guard(domain_.lock());
   if (endpoint_ != nullptr) return -FI_EBUSY;
-  endpoint_ = &Endpoint::of(object);
+  endpoint_ = &endpoint;
   std::erase_if(links_, [this](const Link& link) {
     if (link.endpoint == endpoint_) return false;
     release(link);
     return true;
   });
   return 0;
+}
+
+int MemoryRegion::bind_counter(Counter& counter) noexcept {
+  const Guard guard(domain_.lock());
+  if (counter_ != nullptr) return -FI_EBUSY;
+  if (counter.count_remote() == PTL_CT_NONE) return -FI_ENOMEM;
+  counter_ = &counter;
+  counter.add_user();
+  for (const Link& each : links_) release(each);
+  links_.clear();
+  return link_all();
 }
 
 int MemoryRegion::enable() noexcept { return is_enabled_ ? 0 : -FI_EINVAL; }

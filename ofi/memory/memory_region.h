@@ -1,5 +1,6 @@
-// fi_mr: memory that peers may read and write. It is an entry at each endpoint of the domain, or at
-// the one that it is bound to, and a second one for writes that make an event. Set-up path.
+// fi_mr: memory that peers may read and write. At each endpoint of the domain, or at the one that
+// it is bound to, it is an entry for writes, one for writes that make an event, and one for reads,
+// so that they are counted apart. Set-up path.
 #pragma once
 
 #include <portals4.h>
@@ -11,9 +12,11 @@
 #include "base/object.h"
 #include "domain/region_table.h"
 #include "endpoint/operation.h"
+#include "wire/address.h"
 
 namespace lintel::ofi {
 
+class Counter;
 class Domain;
 class Endpoint;
 
@@ -44,9 +47,13 @@ class MemoryRegion final : public fid_mr, public EventOwner, public LinkedRegion
  private:
   struct Link {
     Endpoint* endpoint;
-    ptl_handle_me_t entries[2];  // without events, with events
+    ptl_handle_me_t entries[3];  // for writes, for writes with events, for reads
   };
 
+  [[nodiscard]] int bind_endpoint(Endpoint& endpoint) noexcept;
+  [[nodiscard]] int bind_counter(Counter& counter) noexcept;
+  // What counts the accesses through an entry, or NULL.
+  [[nodiscard]] Counter* counter_at(const Endpoint& endpoint, Portal portal) const noexcept;
   [[nodiscard]] int choose_key(uint64_t requested) noexcept;
   [[nodiscard]] int link_all() noexcept;
   void release(const Link& link) noexcept;
@@ -55,6 +62,7 @@ class MemoryRegion final : public fid_mr, public EventOwner, public LinkedRegion
   const uint64_t access_;
   std::vector<iovec> pieces_;
   Endpoint* endpoint_ = nullptr;  // NULL: all of the domain
+  Counter* counter_ = nullptr;    // of remote writes
   bool is_enabled_ = false;
   std::vector<Link> links_;
 };

@@ -30,12 +30,22 @@ int open_endpoint_with_flags(fid_domain* domain, fi_info* info, fid_ep** result,
   return flags == 0 ? open_endpoint(domain, info, result, context) : -FI_EINVAL;
 }
 
+int try_wait(fid_fabric*, Object** objects, int count) {
+  for (int i = 0; i < count; ++i) {
+    int code = -FI_EINVAL;
+    if (objects[i]->fclass == FI_CLASS_CQ) code = CompletionQueue::of(objects[i]).try_wait();
+    if (objects[i]->fclass == FI_CLASS_EQ) code = EventQueue::of(objects[i]).try_wait();
+    if (code != 0) return code;
+  }
+  return 0;
+}
+
 fi_ops_fabric fabric_calls = {.size = sizeof(fi_ops_fabric),
                               .domain = open_domain,
                               .passive_ep = unsupported(&fi_ops_fabric::passive_ep),
                               .eq_open = EventQueue::open,
                               .wait_open = unsupported(&fi_ops_fabric::wait_open),
-                              .trywait = unsupported(&fi_ops_fabric::trywait),
+                              .trywait = try_wait,
                               .domain2 = open_domain_with_flags};
 
 fi_ops_domain domain_opens = {.size = sizeof(fi_ops_domain),

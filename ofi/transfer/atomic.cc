@@ -151,7 +151,7 @@ ssize_t carry_out(Endpoint& endpoint, const AtomicRequest& request) {
   if ((request.flags & FI_INJECT) != 0 && items * item_bytes(request.type) > inject_bytes)
     return -FI_EMSGSIZE;
   const Guard guard(endpoint.domain().lock());
-  if (!endpoint.may_transmit(items)) return -FI_EAGAIN;
+  if (!endpoint.may_begin(request.flags) || !endpoint.may_transmit(items)) return -FI_EAGAIN;
   const Peer peer(endpoint.addresses().resolve(request.target));
   const bool reads = request.call != AtomicCall::update;
   Operation& operation =

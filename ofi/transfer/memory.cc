@@ -114,7 +114,7 @@ ssize_t write_memory(Endpoint& endpoint, const MemoryRequest& request) {
     return -FI_ENOSYS;
   }
   const Guard guard(endpoint.domain().lock());
-  if (!endpoint.may_transmit(count)) return -FI_EAGAIN;
+  if (!endpoint.may_begin(request.flags) || !endpoint.may_transmit(count)) return -FI_EAGAIN;
   const Peer peer(endpoint.addresses().resolve(request.target));
   const Network& network = endpoint.domain().network();
   Operation& operation = begin_memory_operation(endpoint, request.context, request.flags,
@@ -137,7 +137,7 @@ ssize_t read_memory(Endpoint& endpoint, const MemoryRequest& request) {
   std::array<Part, 2 * most_segments> parts;
   const size_t count = collect(request, parts);
   const Guard guard(endpoint.domain().lock());
-  if (!endpoint.may_transmit(count)) return -FI_EAGAIN;
+  if (!endpoint.may_begin(request.flags) || !endpoint.may_transmit(count)) return -FI_EAGAIN;
   const Peer peer(endpoint.addresses().resolve(request.target));
   Operation& operation =
       begin_memory_operation(endpoint, request.context, request.flags, FI_RMA | FI_READ, true);
@@ -146,7 +146,7 @@ ssize_t read_memory(Endpoint& endpoint, const MemoryRequest& request) {
   for (; started < count && code == PTL_OK; started += code == PTL_OK ? 1 : 0) {
     const Part& part = parts[started];
     code = PtlGet(endpoint.domain().network().replies(), part.local, part.length, peer.process,
-                  peer.portal(Portal::memory), part.key,
+                  peer.portal(Portal::memory_read), part.key,
                   endpoint.domain().regions().offset(part.remote, part.key), &operation);
   }
   return start_memory_operation(operation, started, code, "PtlGet");

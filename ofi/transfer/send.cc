@@ -191,6 +191,7 @@ ssize_t send(Endpoint& endpoint, const SendRequest& request) {
   if (length > inject_bytes && (request.flags & FI_INJECT) != 0) return -FI_EMSGSIZE;
   const Guard guard(endpoint.domain().lock());
   endpoint.progress_while_sending();
+  if (!endpoint.may_begin(request.flags)) return -FI_EAGAIN;
   const Envelope envelope(endpoint, request.target, request.tag, request.header,
                           request.is_message);
   if (length <= inject_bytes && (request.flags & needs_acknowledgment) == 0) [[likely]] {

@@ -16,8 +16,9 @@ enum class Portal : ptl_pt_index_t {
   tagged,
   message,
   rendezvous,    // long messages wait here until their receiver gets them
-  memory,        // regions: reads, writes, atomics
+  memory,        // regions: writes, atomics
   memory_event,  // the same regions: writes with data for a completion at the target
+  memory_read,   // the same regions: reads
 };
 inline constexpr ptl_pt_index_t portals_per_endpoint = 8;
 

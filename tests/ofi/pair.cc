@@ -22,6 +22,12 @@ std::vector<PairKind> all_pairs() {
   return kinds;
 }
 
+std::vector<PairKind> pairs_of_two() {
+  std::vector<PairKind> kinds = all_pairs();
+  std::erase_if(kinds, [](const PairKind& kind) { return kind.processes == 1; });
+  return kinds;
+}
+
 std::string name_of(const testing::TestParamInfo<PairKind>& info) { return info.param.name; }
 
 Pair::Pair(Rank& rank, const Settings& settings) : rank_(rank) {

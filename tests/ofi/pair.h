@@ -32,6 +32,8 @@ struct PairKind {
 
 // local, shm and udp; with contexts, a map and one thread, or with none of these.
 [[nodiscard]] std::vector<PairKind> all_pairs();
+// Those of two processes.
+[[nodiscard]] std::vector<PairKind> pairs_of_two();
 [[nodiscard]] std::string name_of(const testing::TestParamInfo<PairKind>& info);
 
 class Pair {
@@ -45,6 +47,11 @@ class Pair {
   template <typename Step>
   void receiver(Step&& step, Place place = Place::current()) {
     run("a step of the receiver", receiver_, step, place);
+  }
+  // Each process with its only side, at the same time.
+  template <typename Step>
+  void concurrently(Step&& step, Place place = Place::current()) {
+    run("a step of both", sender_.has_value() ? sender_ : receiver_, step, place);
   }
   // A value that the receiver tells the sender.
   void tell(int slot, uint64_t value) { rank_.publish(slot, value); }

@@ -64,7 +64,7 @@ Side::Side(const Settings& settings) {
       open<fid_av>([&](auto** to) { return fi_av_open(domain_.get(), &vector, to, nullptr); });
   fi_cq_attr queue{};
   queue.format = settings.format;
-  queue.wait_obj = FI_WAIT_UNSPEC;
+  queue.wait_obj = settings.wait;
   sent_ = open<fid_cq>([&](auto** to) { return fi_cq_open(domain_.get(), &queue, to, nullptr); });
   received_ =
       open<fid_cq>([&](auto** to) { return fi_cq_open(domain_.get(), &queue, to, nullptr); });
@@ -73,21 +73,25 @@ Side::Side(const Settings& settings) {
   must(fi_ep_bind(endpoint_.get(), &addresses_->fid, 0));
   must(fi_ep_bind(endpoint_.get(), &sent_->fid, FI_TRANSMIT | settings.selective));
   must(fi_ep_bind(endpoint_.get(), &received_->fid, FI_RECV | settings.selective));
-  if (settings.counters) open_counters();
+  if (settings.counters) {
+    open_counter(send_counter_, FI_SEND);
+    open_counter(receive_counter_, FI_RECV);
+    open_counter(read_counter_, FI_READ);
+    open_counter(write_counter_, FI_WRITE);
+  }
+  if (settings.remote_counters) {
+    open_counter(remote_read_counter_, FI_REMOTE_READ);
+    open_counter(remote_write_counter_, FI_REMOTE_WRITE);
+  }
   must(fi_enable(endpoint_.get()));
 }
 
-void Side::open_counters() {
+void Side::open_counter(Owned<fid_cntr>& counter, uint64_t flag) {
   fi_cntr_attr attr{};
   attr.wait_obj = FI_WAIT_UNSPEC;
-  for (const auto& [counter, flag] : {std::pair{&send_counter_, FI_SEND},
-                                      {&receive_counter_, FI_RECV},
-                                      {&read_counter_, FI_READ},
-                                      {&write_counter_, FI_WRITE}}) {
-    *counter =
-        open<fid_cntr>([&](auto** to) { return fi_cntr_open(domain_.get(), &attr, to, nullptr); });
-    must(fi_ep_bind(endpoint_.get(), &(*counter)->fid, flag));
-  }
+  counter =
+      open<fid_cntr>([&](auto** to) { return fi_cntr_open(domain_.get(), &attr, to, nullptr); });
+  must(fi_ep_bind(endpoint_.get(), &counter->fid, flag));
 }
 
 std::vector<std::byte> Side::name() const {

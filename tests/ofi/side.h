@@ -58,11 +58,13 @@ struct Settings {
   fi_threading threading = FI_THREAD_DOMAIN;
   fi_progress progress = FI_PROGRESS_MANUAL;
   fi_cq_format format = FI_CQ_FORMAT_TAGGED;
-  uint64_t selective = 0;  // FI_SELECTIVE_COMPLETION
-  uint64_t caps = 0;       // 0: all
+  fi_wait_obj wait = FI_WAIT_UNSPEC;  // of completion queues
+  uint64_t selective = 0;             // FI_SELECTIVE_COMPLETION
+  uint64_t caps = 0;                  // 0: all
   int mr_mode = 0;
   uint64_t transmit_flags = 0;
   bool counters = false;
+  bool remote_counters = false;  // FI_RMA_EVENT
 };
 
 // A context of an operation. Its address identifies it.
@@ -88,6 +90,8 @@ class Side {
   [[nodiscard]] fid_cntr* receive_counter() const { return receive_counter_.get(); }
   [[nodiscard]] fid_cntr* read_counter() const { return read_counter_.get(); }
   [[nodiscard]] fid_cntr* write_counter() const { return write_counter_.get(); }
+  [[nodiscard]] fid_cntr* remote_read_counter() const { return remote_read_counter_.get(); }
+  [[nodiscard]] fid_cntr* remote_write_counter() const { return remote_write_counter_.get(); }
   [[nodiscard]] fi_addr_t peer() const { return peer_; }
   [[nodiscard]] const fi_info& info() const { return *info_; }
 
@@ -113,7 +117,7 @@ class Side {
   }
 
  private:
-  void open_counters();
+  void open_counter(Owned<fid_cntr>& counter, uint64_t flag);
 
   Info info_;
   Owned<fid_fabric> fabric_;
@@ -125,6 +129,8 @@ class Side {
   Owned<fid_cntr> receive_counter_;
   Owned<fid_cntr> read_counter_;
   Owned<fid_cntr> write_counter_;
+  Owned<fid_cntr> remote_read_counter_;
+  Owned<fid_cntr> remote_write_counter_;
   Owned<fid_ep> endpoint_;
   fi_addr_t peer_ = FI_ADDR_NOTAVAIL;
 };
