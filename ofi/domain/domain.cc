@@ -26,7 +26,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, const DomainCalls& calls,
     : fid_domain{{FI_CLASS_DOMAIN, context, &domain_object_ops}, calls.open, calls.regions},
       fabric_(fabric),
       lock_(needs_lock(info.domain_attr->threading)),
-      pump_(*this, calls.handle),
+      pump_(*this, calls.handle, calls.check_peers),
       regions_(registration_mode(fabric.api_version, info.domain_attr->mr_mode)),
       vector_type_(info.domain_attr->av_type != FI_AV_UNSPEC ? info.domain_attr->av_type
                                                              : FI_AV_MAP),

@@ -25,6 +25,7 @@ struct DomainCalls {
   fi_ops_domain* open;
   fi_ops_mr* regions;
   EventHandler handle;
+  PeerCheck check_peers;
 };
 
 class Domain : public fid_domain {

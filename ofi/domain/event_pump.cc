@@ -11,6 +11,7 @@
 namespace lintel::ofi {
 namespace {
 
+constexpr auto peer_check_interval = std::chrono::milliseconds(500);
 constexpr unsigned most_events = 256;     // of one progress()
 constexpr int longest_sleep_ms = 20;      // until fi_cq_signal is noticed
 constexpr unsigned rounds_awake = 200;    // of a wait among several threads
@@ -23,7 +24,11 @@ bool EventPump::handle_event() {
     return false;
   ptl_event_t event;
   const int code = PtlEQGet(domain_.network().events(), &event);
-  if (code == PTL_EQ_EMPTY) return false;
+  if (code == PTL_EQ_EMPTY) {
+    if (waiting_ != 0) [[unlikely]]
+      check_peers();
+    return false;
+  }
   take(event, code);
   return code == PTL_OK || code == PTL_EQ_DROPPED;
 }
@@ -38,6 +43,13 @@ void EventPump::progress() {
   for (unsigned i = 0; i < most_events && handle_event(); ++i) {
   }
   finish();
+}
+
+void EventPump::check_peers() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_check_) return;
+  next_check_ = now + peer_check_interval;
+  check_peers_(domain_);
 }
 
 void EventPump::drain() {

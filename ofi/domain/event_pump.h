@@ -4,6 +4,7 @@
 
 #include <portals4.h>
 
+#include <chrono>
 #include <vector>
 
 #include "base/deadline.h"
@@ -34,9 +35,13 @@ class LossObserver {
 // Gives an event to whatever its user pointer names.
 using EventHandler = void (*)(Domain& domain, const ptl_event_t& event);
 
+// Asks whether the peers live that something waits for without an operation of Portals.
+using PeerCheck = void (*)(Domain& domain);
+
 class EventPump {
  public:
-  EventPump(Domain& domain, EventHandler handle) noexcept : domain_(domain), handle_(handle) {}
+  EventPump(Domain& domain, EventHandler handle, PeerCheck check_peers) noexcept
+      : domain_(domain), handle_(handle), check_peers_(check_peers) {}
   // Half of the queue is for receives and a quarter for what the program sends. The rest is for
   // events that nothing limits: of buffers for several messages, and of remote writes with data.
   void set_capacity(size_t events) noexcept {
@@ -68,6 +73,10 @@ class EventPump {
   void add_receive() noexcept { ++receives_; }
   void remove_receive() noexcept { --receives_; }
 
+  // Messages that wait for their receiver to get them.
+  void add_waiting() noexcept { ++waiting_; }
+  void remove_waiting() noexcept { --waiting_; }
+
   void add(LossObserver& observer) { observers_.push_back(&observer); }
   void remove(LossObserver& observer) noexcept { std::erase(observers_, &observer); }
 
@@ -78,12 +87,16 @@ class EventPump {
 
  private:
   void post_delayed();
+  void check_peers();
   void report_loss();
 
   Domain& domain_;
   const EventHandler handle_;
+  const PeerCheck check_peers_;
   size_t receives_ = 0;   // posted, so their events fit in the queue
   size_t transmits_ = 0;  // pending
+  size_t waiting_ = 0;
+  std::chrono::steady_clock::time_point next_check_;
   size_t most_posted_ = 0;
   size_t most_transmits_ = 0;
   std::vector<DelayedReceives*> delayed_;

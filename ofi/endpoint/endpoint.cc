@@ -6,6 +6,8 @@
 
 #include "base/provider.h"
 #include "base/unsupported.h"
+#include "endpoint/segments.h"
+#include "wire/message_header.h"
 
 namespace lintel::ofi {
 namespace {
@@ -142,6 +144,7 @@ int Endpoint::enable() noexcept {
   domain_.add(*this, index_);
   int code = tagged_.open();
   if (code == 0) code = message_.open();
+  if (code == 0) code = accept_probes();
   if (code == 0) code = domain_.regions().add_endpoint(*this);
   return code;
 }
@@ -166,6 +169,20 @@ int Endpoint::open_portals() noexcept {
   FI_WARN(provider(), FI_LOG_EP_CTRL, "%zu endpoints of the process are open; close some.\n",
           most_endpoints);
   return -FI_ENOSPC;
+}
+
+// Peers ask whether this process lives (transfer/peer_check.h).
+int Endpoint::accept_probes() noexcept {
+  ptl_me_t entry{};
+  entry.ct_handle = PTL_CT_NONE;
+  entry.uid = PTL_UID_ANY;
+  entry.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE |
+                  PTL_ME_EVENT_COMM_DISABLE;
+  entry.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
+  entry.match_bits = probe_bits;
+  const int code = PtlMEAppend(domain_.network().interface(), portal(Portal::rendezvous), &entry,
+                               PTL_PRIORITY_LIST, nullptr, &probe_entry_);
+  return code == PTL_OK ? 0 : failed(FI_LOG_EP_CTRL, "PtlMEAppend", code);
 }
 
 int Endpoint::name(void* buffer, size_t* size) const noexcept {
@@ -193,13 +210,23 @@ int Endpoint::set_option(int level, int option, const void* value, size_t size) 
   return 0;
 }
 
+// A message that its receiver has not got.
+void Endpoint::withdraw_long_send(Operation& operation) noexcept {
+  operation.posted = Operation::not_posted;
+  operation.state |= is_delivered;
+  if (!operation.has(is_acknowledged)) return;  // its acknowledgment ends it
+  domain_.pump().remove_waiting();
+  remove_transmit();
+  if (operation.has(has_segments)) delete static_cast<Segments*>(operation.buffer);
+  end_operation(operation);
+}
+
 // Afterwards no message changes the memory of a receive, and none waits to be got.
 void Endpoint::withdraw_entries() noexcept {
   posted_.remove_if([this](const OperationReference& reference, ptl_handle_me_t entry) {
     if (PtlMEUnlink(entry) != PTL_OK) return false;
     if (reference.kind == OwnerKind::long_send) {
-      reference.operation->state |= is_delivered;  // its acknowledgment ends it
-      reference.operation->posted = Operation::not_posted;
+      withdraw_long_send(*reference.operation);
       return true;
     }
     if (reference.kind == OwnerKind::receive) domain_.pump().remove_receive();
@@ -246,6 +273,7 @@ int Endpoint::close() noexcept {
       tagged_.close();
       message_.close();
       domain_.pump().drain();
+      if (probe_entry_ != PTL_INVALID_HANDLE) PtlMEUnlink(probe_entry_);
       for (const Portal which : all_portals) PtlPTFree(interface, portal(which));
       domain_.report_drops();
       domain_.remove(*this, index_);

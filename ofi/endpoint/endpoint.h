@@ -117,6 +117,10 @@ class Endpoint : public fid_ep {
     --pending_;
     domain_.pump().remove_transmit();
   }
+  // Probes of this endpoint that are on their way.
+  [[nodiscard]] size_t probes() const noexcept { return probes_; }
+  void add_probe() noexcept { ++probes_; }
+  void remove_probe() noexcept { --probes_; }
   // A key for a long message, unique among those that wait.
   [[nodiscard]] uint32_t next_key() noexcept { return next_key_++; }
   // An operation with FI_FENCE waits until those before it are complete.
@@ -140,8 +144,10 @@ class Endpoint : public fid_ep {
   int enable() noexcept;
   [[nodiscard]] int open_portals() noexcept;
   void withdraw_entries() noexcept;
+  void withdraw_long_send(Operation& operation) noexcept;
   void wait_for_operations() noexcept;
   void release_bindings() noexcept;
+  [[nodiscard]] int accept_probes() noexcept;
 
   Domain& domain_;
   const uint64_t caps_;
@@ -158,6 +164,8 @@ class Endpoint : public fid_ep {
   OperationPool pool_;
   PostedTable posted_;
   ClaimedMessages claimed_;
+  size_t probes_ = 0;
+  ptl_handle_me_t probe_entry_ = PTL_INVALID_HANDLE;
   Channel tagged_{*this, Portal::tagged};
   Channel message_{*this, Portal::message};
 };

@@ -24,6 +24,7 @@ enum class OwnerKind : uint8_t {
   multi_fetch,    // the same for a part of a multi_receive, which is its context
   peek,           // an Operation
   memory,         // an Operation: read, write, atomic
+  probe,          // an Operation: asks whether a peer lives, whose name is in `tag`
   block,          // a Block of unexpected messages
   region,         // a MemoryRegion
 };
@@ -52,8 +53,10 @@ struct Operation : EventOwner {
   Endpoint* endpoint;
   void* context;  // of the program
   void* buffer;
-  size_t length;    // bytes, of the buffer or of what is sent
-  uint64_t tag;     // receives: match bits of the message; memory: flags of the completion
+  size_t length;  // bytes, of the buffer or of what is sent
+  // Receives: match bits of the message; memory: flags of the completion; long_send: name of the
+  // receiver in 64 bits.
+  uint64_t tag;
   uint64_t header;  // receives: header data of the message
   // fetch: bytes of the message; memory: parts that are pending; multi_receive: parts that are
   // fetched.

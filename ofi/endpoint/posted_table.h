@@ -41,6 +41,11 @@ class PostedTable {
       if (slot.is_used() && slot.reference.is_receive_of(context)) return slot.reference.operation;
     return nullptr;
   }
+  template <typename Action>
+  void for_each(Action&& action) const {
+    for (const Slot& slot : slots_)
+      if (slot.is_used()) action(slot.reference);
+  }
   // Removes those for which action(reference, entry) is true.
   template <typename Action>
   void remove_if(Action&& action) {

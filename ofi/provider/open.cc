@@ -15,6 +15,7 @@
 #include "memory/memory_region.h"
 #include "transfer/atomic.h"
 #include "transfer/dispatch.h"
+#include "transfer/peer_check.h"
 #include "transfer/tables.h"
 
 namespace lintel::ofi {
@@ -64,7 +65,7 @@ fi_ops_mr region_calls = {.size = sizeof(fi_ops_mr),
                           .reg = MemoryRegion::register_one,
                           .regv = MemoryRegion::register_several,
                           .regattr = MemoryRegion::register_described};
-const DomainCalls domain_calls = {&domain_opens, &region_calls, dispatch};
+const DomainCalls domain_calls = {&domain_opens, &region_calls, dispatch, check_peers};
 
 const EndpointCalls endpoint_calls = {.general = &endpoint_ops,
                                       .names = &name_ops,

@@ -8,6 +8,7 @@
 #include "transfer/memory.h"
 #include "transfer/multi_receive.h"
 #include "transfer/peek.h"
+#include "transfer/peer_check.h"
 #include "transfer/receive.h"
 #include "transfer/send.h"
 
@@ -67,6 +68,8 @@ void dispatch(Domain& domain, const ptl_event_t& event) {
       return search_ended(*operation, event);
     case OwnerKind::memory:
       return memory_advanced(*operation, event);
+    case OwnerKind::probe:
+      return probe_ended(*operation, event);
     case OwnerKind::block:
       return dispatch_block(*static_cast<Block*>(owner), event);
     case OwnerKind::region:

@@ -147,6 +147,7 @@ ssize_t send_long(Endpoint& endpoint, const SendRequest& request, size_t length,
   int code = find_source(operation, request, endpoint.domain().network().acknowledged(),
                          PTL_MD_EVENT_SEND_DISABLE, source);
   if (code != PTL_OK) return give_up(operation, "PtlMDBind", code);
+  operation.tag = encode(envelope.peer.process, envelope.peer.index);
   const uint32_t key = endpoint.next_key() & MessageHeader::key_mask;
   code = offer(operation, request, envelope, key);
   if (code != PTL_OK) return give_up(operation, "PtlMEAppend of a long message", code);
@@ -225,23 +226,29 @@ void send_ended(Operation& operation, const ptl_event_t& event) {
   }
 }
 
+void fail_long_send(Operation& operation, ptl_ni_fail_t failure) {
+  Endpoint& endpoint = *operation.endpoint;
+  if (operation.posted != Operation::not_posted) {
+    PtlMEUnlink(endpoint.posted().entry(operation));
+    endpoint.posted().remove(operation);
+  }
+  if (operation.has(is_acknowledged)) endpoint.domain().pump().remove_waiting();
+  endpoint.remove_transmit();
+  release_source(operation);
+  fail_send(operation, failure);
+}
+
 void long_send_advanced(Operation& operation, const ptl_event_t& event) {
   PostedTable& posted = operation.endpoint->posted();
+  EventPump& pump = operation.endpoint->domain().pump();
   const bool is_posted = operation.posted != Operation::not_posted;
   if (event.type == PTL_EVENT_GET) {
     if (is_posted) posted.remove(operation);
+    if (is_posted && operation.has(is_acknowledged)) pump.remove_waiting();
     operation.state |= is_delivered;
     return finish_long(operation);
   }
-  if (event.ni_fail_type != PTL_NI_OK) {
-    if (is_posted) {
-      PtlMEUnlink(posted.entry(operation));
-      posted.remove(operation);
-    }
-    operation.endpoint->remove_transmit();
-    release_source(operation);
-    return fail_send(operation, event.ni_fail_type);
-  }
+  if (event.ni_fail_type != PTL_NI_OK) return fail_long_send(operation, event.ni_fail_type);
   operation.state |= is_acknowledged;
   // A posted receive took it. Otherwise the receiver has the header only, and will get the data.
   if (event.ptl_list == PTL_PRIORITY_LIST && is_posted) {
@@ -249,6 +256,7 @@ void long_send_advanced(Operation& operation, const ptl_event_t& event) {
     posted.remove(operation);
     operation.state |= is_delivered;
   }
+  if (operation.posted != Operation::not_posted) pump.add_waiting();
   finish_long(operation);
 }
 

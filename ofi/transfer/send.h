@@ -37,4 +37,7 @@ void send_ended(Operation& operation, const ptl_event_t& event);
 // Events of a long message: an acknowledgment, or its data has been got.
 void long_send_advanced(Operation& operation, const ptl_event_t& event);
 
+// A long message whose receiver has died.
+void fail_long_send(Operation& operation, ptl_ni_fail_t failure);
+
 }  // namespace lintel::ofi

@@ -35,4 +35,7 @@ struct MessageHeader {
   [[nodiscard]] constexpr uint32_t key() const noexcept { return bits >> key_shift & key_mask; }
 };
 
+// In the match bits of the entry that takes probes, beside the keys of long messages.
+inline constexpr ptl_match_bits_t probe_bits = uint64_t{1} << 62;
+
 }  // namespace lintel::ofi

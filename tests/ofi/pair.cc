@@ -40,6 +40,14 @@ Pair::Pair(Rank& rank, const Settings& settings) : rank_(rank) {
   rank.barrier();
 }
 
+void Pair::kill_receiver() {
+  if (rank_.index() == 0) {
+    rank_.kill(rank_.count() - 1);
+  } else {
+    rank_.await_condition("its end", [] { return false; });
+  }
+}
+
 void Pair::publish_name(const Side& side, int slot) {
   const std::vector<std::byte> name = side.name();
   std::array<std::byte, name_bytes> fixed{};
@@ -55,7 +63,8 @@ std::vector<std::byte> Pair::name_from(int rank, int slot) const {
 
 void run_pair(const PairKind& kind, Settings settings, const std::function<void(Pair&)>& body) {
   RunOptions options;
-  options.environment = {{"PTL_TRANSPORT", kind.transport}};
+  options.environment = kind.environment;
+  options.environment.emplace_back("PTL_TRANSPORT", kind.transport);
   settings.contexts = kind.contexts;
   settings.vector = kind.vector;
   settings.threading = kind.threading;

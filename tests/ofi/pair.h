@@ -28,6 +28,7 @@ struct PairKind {
   bool contexts = true;
   fi_av_type vector = FI_AV_MAP;
   fi_threading threading = FI_THREAD_DOMAIN;
+  std::vector<std::pair<std::string, std::string>> environment = {};
 };
 
 // local, shm and udp; with contexts, a map and one thread, or with none of these.
@@ -53,6 +54,8 @@ class Pair {
   void concurrently(Step&& step, Place place = Place::current()) {
     run("a step of both", sender_.has_value() ? sender_ : receiver_, step, place);
   }
+  // Kills the process of the receiver. Steps of the sender may follow.
+  void kill_receiver();
   // A value that the receiver tells the sender.
   void tell(int slot, uint64_t value) { rank_.publish(slot, value); }
   [[nodiscard]] uint64_t told(int slot) const {

@@ -287,5 +287,20 @@ TEST_P(TaggedTest, AFloodOfUnexpectedMessagesIsKept) {
   });
 }
 
+// The message that nobody receives does not keep its endpoint open.
+TEST(TaggedCloseTest, AnEndpointClosesWithAMessageThatNobodyGot) {
+  const std::vector<std::byte> out(300'000);
+  Context context;
+  const auto begin = std::chrono::steady_clock::now();
+  run_pair({"shm", "shm", 2}, {}, [&](Pair& pair) {
+    pair.sender([&](Side& side) {
+      must(fi_tsend(side.endpoint(), out.data(), out.size(), nullptr, side.peer(), 1, &context));
+      must(fi_tsend(side.endpoint(), out.data(), 1000, nullptr, side.peer(), 1, nullptr));
+      side.next(side.sent());
+    });
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4));
+}
+
 }  // namespace
 }  // namespace lintel::test::ofi
