@@ -61,6 +61,18 @@ def info(provider, page):
     check(documented == variables, f"the page has {documented}, the provider {variables}")
 
 
+@support.case
+def ptl_info(provider, _page):
+    """ptl_info says whether libfabric finds the provider, and what to do otherwise."""
+    program = pathlib.Path(provider).parents[2] / "bin" / "ptl_info"
+    if not program.exists():
+        skip("there is no ptl_info")
+    output, _ = run([program], {"FI_PROVIDER_PATH": f"/nowhere:{provider}"})
+    check(f"it finds the provider lintel in {provider}" in output, output)
+    output, _ = run([program], {"FI_PROVIDER_PATH": "/nowhere"})
+    check(f"export FI_PROVIDER_PATH={provider}" in output, output)
+
+
 def pingpong(provider, transport):
     need("fi_pingpong", "libfabric-bin")
     changes = {"FI_PROVIDER_PATH": provider, "PTL_TRANSPORT": transport}
