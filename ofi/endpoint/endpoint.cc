@@ -38,6 +38,7 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, const EndpointCalls& cal
              .collective = calls.collective},
       domain_(domain),
       caps_(info.caps),
+      shares_transmit_(info.ep_attr != nullptr && info.ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT),
       in_contexts_((info.mode & FI_CONTEXT2) != 0) {
   if (info.tx_attr != nullptr) transmit_.op_flags = info.tx_attr->op_flags;
   if (info.rx_attr != nullptr) receive_.op_flags = info.rx_attr->op_flags;
@@ -56,6 +57,12 @@ int Endpoint::bind(Object* object, uint64_t flags) noexcept {
       return bind_queue(CompletionQueue::of(object), flags);
     case FI_CLASS_CNTR:
       return bind_counter(Counter::of(object), flags);
+    case FI_CLASS_STX_CTX:
+      if (!shares_transmit_) return -FI_EINVAL;
+      if (shared_ != nullptr) return -FI_EBUSY;
+      shared_ = &TransmitContext::of(object);
+      shared_->add_user();
+      return 0;
     case FI_CLASS_EQ:
       return 0;  // there are no events of endpoints without connections
     default:
@@ -132,6 +139,11 @@ int Endpoint::enable() noexcept {
   if (addresses_ == nullptr) {
     FI_WARN(provider(), FI_LOG_EP_CTRL, "Bind an address vector before fi_enable.\n");
     return -FI_ENOAV;
+  }
+  if (shares_transmit_ && shared_ == nullptr) {
+    FI_WARN(provider(), FI_LOG_EP_CTRL,
+            "Bind the transmit context that the endpoint shares before fi_enable.\n");
+    return -FI_EOPBADSTATE;
   }
   const bool sends = (caps_ & (FI_SEND | FI_READ | FI_WRITE)) != 0;
   const bool counted = counters_.send != nullptr || counters_.write != nullptr ||
@@ -252,6 +264,7 @@ void Endpoint::wait_for_operations() noexcept {
 
 void Endpoint::release_bindings() noexcept {
   if (addresses_ != nullptr) addresses_->remove_user();
+  if (shared_ != nullptr) shared_->remove_user();
   for (const Direction* const direction : {&transmit_, &receive_})
     if (direction->queue != nullptr) direction->queue->remove_user();
   for (Counter* const counter : {counters_.send, counters_.receive, counters_.read, counters_.write,

@@ -15,6 +15,7 @@
 #include "endpoint/operation.h"
 #include "endpoint/operation_pool.h"
 #include "endpoint/posted_table.h"
+#include "endpoint/transmit_context.h"
 #include "wire/address.h"
 
 namespace lintel::ofi {
@@ -151,11 +152,13 @@ class Endpoint : public fid_ep {
 
   Domain& domain_;
   const uint64_t caps_;
-  const bool in_contexts_;  // contexts have room for an Operation (FI_CONTEXT2)
+  const bool shares_transmit_;  // FI_SHARED_CONTEXT
+  const bool in_contexts_;      // contexts have room for an Operation (FI_CONTEXT2)
   Direction transmit_;
   Direction receive_;
   EndpointCounters counters_;
   AddressVector* addresses_ = nullptr;
+  TransmitContext* shared_ = nullptr;
   uint32_t index_ = no_index;
   uint32_t next_key_ = 0;
   uint32_t sends_ = 0;

@@ -51,7 +51,7 @@ void fill_receive(const fi_rx_attr* hints, const fi_info& info, fi_rx_attr& attr
   attr.iov_limit = most_segments;
 }
 
-void fill_endpoint(fi_ep_attr& attr) noexcept {
+void fill_endpoint(const fi_ep_attr* hints, fi_ep_attr& attr) noexcept {
   attr.type = FI_EP_RDM;
   attr.protocol = protocol;
   attr.protocol_version = protocol_version;
@@ -60,7 +60,8 @@ void fill_endpoint(fi_ep_attr& attr) noexcept {
   attr.max_order_war_size = ordered_bytes;
   attr.max_order_waw_size = ordered_bytes;
   attr.mem_tag_format = tag_format;
-  attr.tx_ctx_cnt = 1;
+  const bool shares = hints != nullptr && hints->tx_ctx_cnt == FI_SHARED_CONTEXT;
+  attr.tx_ctx_cnt = shares ? FI_SHARED_CONTEXT : 1;
   attr.rx_ctx_cnt = 1;
 }
 
@@ -84,6 +85,7 @@ void fill_domain(uint32_t api_version, const fi_domain_attr* hints, const fi_inf
   attr.rx_ctx_cnt = most_endpoints;
   attr.max_ep_tx_ctx = 1;
   attr.max_ep_rx_ctx = 1;
+  attr.max_ep_stx_ctx = most_endpoints;
   attr.cntr_cnt = most_queues;
   attr.mr_iov_limit = most_segments;
   attr.caps = info.caps & domain_caps;
@@ -101,7 +103,7 @@ int fill_attributes(uint32_t api_version, const fi_info* hints, fi_info& info) n
   if (hints != nullptr && hints->addr_format == FI_ADDR_STR) info.addr_format = FI_ADDR_STR;
   fill_transmit(hints != nullptr ? hints->tx_attr : nullptr, info, *info.tx_attr);
   fill_receive(hints != nullptr ? hints->rx_attr : nullptr, info, *info.rx_attr);
-  fill_endpoint(*info.ep_attr);
+  fill_endpoint(hints != nullptr ? hints->ep_attr : nullptr, *info.ep_attr);
   fill_domain(api_version, hints != nullptr ? hints->domain_attr : nullptr, info,
               *info.domain_attr);
   if (hints != nullptr && hints->fabric_attr != nullptr)

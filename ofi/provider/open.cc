@@ -10,6 +10,7 @@
 #include "completion/counter.h"
 #include "domain/domain.h"
 #include "endpoint/endpoint.h"
+#include "endpoint/transmit_context.h"
 #include "fabric/event_queue.h"
 #include "fabric/fabric.h"
 #include "memory/memory_region.h"
@@ -56,7 +57,7 @@ fi_ops_domain domain_opens = {.size = sizeof(fi_ops_domain),
                               .scalable_ep = unsupported(&fi_ops_domain::scalable_ep),
                               .cntr_open = Counter::open,
                               .poll_open = unsupported(&fi_ops_domain::poll_open),
-                              .stx_ctx = unsupported(&fi_ops_domain::stx_ctx),
+                              .stx_ctx = TransmitContext::open,
                               .srx_ctx = unsupported(&fi_ops_domain::srx_ctx),
                               .query_atomic = query_atomic,
                               .query_collective = unsupported(&fi_ops_domain::query_collective),

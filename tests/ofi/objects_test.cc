@@ -309,5 +309,44 @@ TEST(EventQueueTest, InsertionsAreReported) {
   });
 }
 
+TEST(SharedContextTest, EndpointsSendThroughASharedContext) {
+  run_alone([](Rank&) {
+    const Info hints = make_hints();
+    hints->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
+    const Info info = get_info(hints.get());
+    ASSERT_NE(info, nullptr);
+    EXPECT_EQ(info->ep_attr->tx_ctx_cnt, FI_SHARED_CONTEXT);
+    const Side side(Settings{});
+    fid_stx* opened = nullptr;
+    must(fi_stx_context(side.domain(), nullptr, &opened, nullptr));
+    const Owned<fid_stx> shared(opened);
+    EXPECT_EQ(fi_ep_bind(side.endpoint(), &opened->fid, 0), -FI_EOPBADSTATE);
+    std::vector<Owned<fid_ep>> endpoints;
+    for (int i = 0; i < 2; ++i) {
+      fid_ep* endpoint = nullptr;
+      must(fi_endpoint(side.domain(), info.get(), &endpoint, nullptr));
+      endpoints.emplace_back(endpoint);
+      must(fi_ep_bind(endpoint, &side.addresses()->fid, 0));
+      must(fi_ep_bind(endpoint, &side.sent()->fid, FI_TRANSMIT | FI_RECV));
+      EXPECT_EQ(fi_enable(endpoint), -FI_EOPBADSTATE);
+      must(fi_ep_bind(endpoint, &opened->fid, 0));
+      must(fi_enable(endpoint));
+    }
+    EXPECT_EQ(fi_close(&opened->fid), -FI_EBUSY);
+    std::byte name[64];
+    size_t size = sizeof name;
+    must(fi_getname(&endpoints[1]->fid, name, &size));
+    fi_addr_t peer = FI_ADDR_NOTAVAIL;
+    EXPECT_EQ(fi_av_insert(side.addresses(), name, 1, &peer, 0, nullptr), 1);
+    uint64_t in = 0;
+    const uint64_t value = 9;
+    Context context;
+    must(fi_trecv(endpoints[1].get(), &in, 8, nullptr, FI_ADDR_UNSPEC, 1, 0, &context));
+    must(fi_tinject(endpoints[0].get(), &value, 8, peer, 1));
+    EXPECT_EQ(side.next(side.sent()).op_context, &context);
+    EXPECT_EQ(in, value);
+  });
+}
+
 }  // namespace
 }  // namespace lintel::test::ofi
