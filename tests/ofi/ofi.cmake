@@ -1,5 +1,5 @@
-# The provider of libfabric, which the program loads as any program does. One entry per transport, as
-# most of the time of a test is that of starting processes.
+# The provider of libfabric, which the program loads as any program does. One entry per transport,
+# as most of the time of a test is that of starting processes.
 
 if(TARGET lintel-fi)
   file(GLOB ofi_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/ofi/*.cc")
