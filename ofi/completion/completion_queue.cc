@@ -82,7 +82,7 @@ CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attr, void* c
       entry_bytes_(bytes_of(attr.format)) {
   domain_.add_user();
   const Guard guard(domain_.lock());
-  domain_.pump().add(*this);
+  domain_.pump().add(loss_report_);
 }
 
 int CompletionQueue::open(fid_domain* domain, fi_cq_attr* attr, fid_cq** result,
@@ -118,7 +118,7 @@ int CompletionQueue::close() noexcept {
   }
   {
     const Guard guard(domain_.lock());
-    domain_.pump().remove(*this);
+    domain_.pump().remove(loss_report_);
     if (is_armed_) domain_.watcher().disarm();
   }
   domain_.remove_user();
@@ -161,10 +161,10 @@ int CompletionQueue::control(int command, void* argument) const noexcept {
   return descriptor_.control(command, argument, FI_WAIT_UNSPEC);
 }
 
-void CompletionQueue::events_were_lost() {
+void CompletionQueue::LossReport::events_were_lost() {
   fi_cq_err_entry entry{};
   entry.err = FI_EOVERRUN;
-  push_error(entry);
+  queue_.push_error(entry);
 }
 
 ssize_t CompletionQueue::read(void* buffer, size_t count, fi_addr_t* sources) noexcept {

@@ -16,7 +16,7 @@ namespace lintel::ofi {
 
 class Domain;
 
-class CompletionQueue final : public fid_cq, public LossObserver {
+class CompletionQueue : public fid_cq {
  public:
   CompletionQueue(Domain& domain, const fi_cq_attr& attr, void* context) noexcept;
 
@@ -40,8 +40,6 @@ class CompletionQueue final : public fid_cq, public LossObserver {
   }
   void push_error(const fi_cq_err_entry& entry, const void* data = nullptr, size_t size = 0);
 
-  void events_were_lost() override;
-
   // The functions of fi_ops_cq.
   ssize_t read(void* buffer, size_t count, fi_addr_t* sources) noexcept;
   ssize_t wait(void* buffer, size_t count, fi_addr_t* sources, int timeout_ms) noexcept;
@@ -56,6 +54,16 @@ class CompletionQueue final : public fid_cq, public LossObserver {
   void remove_user() noexcept { --users_; }
 
  private:
+  // Reports in the queue that events were lost. A member, so that the queue begins with its fid_cq.
+  class LossReport final : public LossObserver {
+   public:
+    explicit LossReport(CompletionQueue& queue) noexcept : queue_(queue) {}
+    void events_were_lost() override;
+
+   private:
+    CompletionQueue& queue_;
+  };
+
   void append(Completion completion) {
     ring_.push(std::move(completion));
     if (is_armed_) [[unlikely]]
@@ -67,6 +75,7 @@ class CompletionQueue final : public fid_cq, public LossObserver {
   const size_t entry_bytes_;
   size_t users_ = 0;  // bindings of endpoints
   std::atomic<bool> is_signaled_{false};
+  LossReport loss_report_{*this};
   CompletionRing ring_;
   WaitDescriptor descriptor_;  // FI_WAIT_FD
   bool is_armed_ = false;      // the next entry makes it readable
