@@ -169,6 +169,11 @@ void CompletionQueue::LossReport::events_were_lost() {
 
 ssize_t CompletionQueue::read(void* buffer, size_t count, fi_addr_t* sources) noexcept {
   const Guard guard(domain_.lock());
+  // Programs read until there is nothing more. The read that only says so need not look again.
+  if (found_end_ && count != 0) {
+    found_end_ = false;
+    if (ring_.empty()) return -FI_EAGAIN;
+  }
   place_ = static_cast<char*>(buffer);
   size_t taken = 0;
   while (taken < count && !ring_.empty() && ring_.front().error == nullptr) {
@@ -187,6 +192,7 @@ ssize_t CompletionQueue::read(void* buffer, size_t count, fi_addr_t* sources) no
     domain_.finish_events();
     if (room == 0) domain_.progress();  // a read of nothing is for the effects of events
     taken += room - room_;
+    found_end_ = taken != 0 && room_ != 0 && ring_.empty();
     room_ = 0;
   } else {
     domain_.progress();

@@ -83,6 +83,8 @@ class CompletionQueue : public fid_cq {
   char* place_ = nullptr;
   fi_addr_t* sources_ = nullptr;
   size_t room_ = 0;
+  // The last read returned all that there was.
+  bool found_end_ = false;
   // Data of the error that was read last.
   std::vector<std::byte> error_data_;
 };

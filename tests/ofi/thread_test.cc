@@ -15,11 +15,15 @@ TEST(ThreadTest, ThreadsShareAnEndpoint) {
       constexpr size_t threads = 3;
       constexpr size_t rounds = 300;
       std::atomic<size_t> received{0};
+      // Completions of sends are read when the threads have ended.
+      std::vector<std::vector<Context>> contexts_of(2 * threads, std::vector<Context>(rounds));
+      std::vector<std::vector<std::byte>> out_of(threads);
       const auto run = [&](size_t thread) {
-        std::vector<std::byte> out = bytes(2000, static_cast<unsigned>(thread));
+        std::vector<std::byte>& out = out_of[thread];
+        out = bytes(2000, static_cast<unsigned>(thread));
         std::vector<std::vector<std::byte>> in(rounds, std::vector<std::byte>(2000));
-        std::vector<Context> receives(rounds);
-        std::vector<Context> sends(rounds);
+        std::vector<Context>& receives = contexts_of[2 * thread];
+        std::vector<Context>& sends = contexts_of[2 * thread + 1];
         for (size_t i = 0; i < rounds; ++i) {
           if (fi_trecv(side.endpoint(), in[i].data(), 2000, nullptr, side.peer(), thread, 0,
                        &receives[i]) != 0 ||
