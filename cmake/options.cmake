@@ -8,6 +8,7 @@ option(BUILD_SHARED_LIBS "Build shared libraries; OFF: static ones, the modules 
 option(BUILD_TESTING "Build the tests (needs GoogleTest)" "${LINTEL_TESTS}")
 option(LINTEL_TOOLS "Build ptl_info and ptl_perf" ON)
 option(LINTEL_GASNET "Build GASNet-EX over Portals" ON)
+option(LINTEL_OFI "Build the provider of libfabric if libfabric is found" ON)
 option(LINTEL_CRYPTO "Build the module crypto if libcrypto is found" ON)
 option(LINTEL_VERBS "Build the module verbs if libibverbs is found" ON)
 option(LINTEL_DPDK "Build the module dpdk if DPDK is found" ON)

@@ -99,12 +99,12 @@ lintel_package(
   library libportals4 libs "" "Portals 4.3 network programming interface: libraries"
   "What programs need at run time: shared memory within a node, UDP\nbetween nodes.")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_RECOMMENDS "libipsec-mb1") # loaded by the module crypto if it is there
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_SUGGESTS "lintel-doc, lintel-tools, lintel-verbs, lintel-dpdk, lintel-pmix")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_SUGGESTS "lintel-doc, lintel-tools, lintel-verbs, lintel-dpdk, lintel-pmix, liblintel-libfabric")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA
     "${PROJECT_BINARY_DIR}/package/shlibs;${PROJECT_BINARY_DIR}/package/triggers;${PROJECT_BINARY_DIR}/package/symbols")
 set(CPACK_RPM_LIBRARY_POST_INSTALL_SCRIPT_FILE "${PROJECT_SOURCE_DIR}/packaging/rpm/ldconfig")
 set(CPACK_RPM_LIBRARY_POST_UNINSTALL_SCRIPT_FILE "${PROJECT_SOURCE_DIR}/packaging/rpm/ldconfig")
-set(CPACK_RPM_LIBRARY_PACKAGE_SUGGESTS "lintel-doc, lintel-tools, lintel-verbs, lintel-dpdk, lintel-pmix")
+set(CPACK_RPM_LIBRARY_PACKAGE_SUGGESTS "lintel-doc, lintel-tools, lintel-verbs, lintel-dpdk, lintel-pmix, liblintel-libfabric")
 lintel_package(
   development libportals-dev libdevel libportals4 "Portals 4.3 network programming interface: headers"
   "What programs are built with: headers, pkg-config modules, CMake\npackage, manual pages and examples.")
@@ -128,6 +128,11 @@ foreach(module verbs dpdk pmix)
                    "The module of the Portals library for ${what_${module}}.\nIt is loaded when it is used.")
   endif()
 endforeach()
+if(TARGET lintel-fi)
+  lintel_package(ofi liblintel-libfabric libs libportals4
+                 "Portals 4.3 network programming interface: provider for libfabric"
+                 "Programs over libfabric, among them MPI, use the Portals library\nthrough the provider `lintel`.")
+endif()
 if(TARGET gasnet-portals4-seq)
   set(what "The communication layer of PGAS languages, over the Portals library")
   lintel_package(gasnet gasnet-portals4 libs libportals4 "GASNet-EX over Portals 4.3: libraries"

@@ -294,22 +294,24 @@ class Ucx:
 
 
 class Libfabric:
-    """fi_pingpong over the shm provider. It measures round trips only."""
+    """fi_pingpong over the shm provider of libfabric itself, or over another. It measures round trips only."""
 
     name = "libfabric"
 
-    def __init__(self, cpus):
+    def __init__(self, cpus, provider="shm", environment=None):
         self._cpus = cpus
+        self._provider = provider
+        self._environment = environment
         text = commands.run(["fi_info", "--version"])
         self.version = re.search(r"libfabric:\s*(\S+)", text).group(1)
 
     def latency_ns(self, size_bytes):
         port = commands.free_port()
-        options = ["-p", "shm", "-e", "rdm", "-S", size_bytes, "-I", iterations_for(size_bytes, 60_000, 200_000_000)]
-        server = commands.start(["fi_pingpong", *options, "-B", port], self._cpus[1:])
+        options = ["-p", self._provider, "-e", "rdm", "-S", size_bytes, "-I", iterations_for(size_bytes, 60_000, 200_000_000)]
+        server = commands.start(["fi_pingpong", *options, "-B", port], self._cpus[1:], self._environment)
         try:
             commands.wait_for_listener(port, server)
-            text = commands.run(["fi_pingpong", *options, "-P", port, "127.0.0.1"], self._cpus[:1])
+            text = commands.run(["fi_pingpong", *options, "-P", port, "127.0.0.1"], self._cpus[:1], environment=self._environment)
             commands.finish(server)
         finally:
             commands.stop(server)
@@ -351,6 +353,26 @@ UNUSED = (("coll", "^portals4"), ("osc", "^portals4"))
 PORTALS_MTL = (("pml", "cm"), ("mtl", "portals4"), *UNUSED)
 PORTALS_BTL = (("pml", "ob1"), ("btl", "portals4,self"), ("btl_portals4_max_send_size", "32768"),
                ("btl_portals4_recv_md_num", "64"), *UNUSED)
+
+
+PROVIDER_MTL = (("pml", "cm"), ("mtl", "ofi"), ("mtl_ofi_provider_include", "lintel"), *UNUSED)
+
+
+def over_provider(program, build, cpus):
+    """name -> Open MPI and fi_pingpong over the provider for libfabric, and what they have of their own."""
+    directory = build / "lib" / "lintel" / "ofi"
+    if not (directory / "liblintel-fi.so").exists():
+        raise FileNotFoundError(f"{directory}: the provider for libfabric was not built")
+    ours = {"FI_PROVIDER_PATH": str(directory)}
+    over_shm = {**ours, "PTL_TRANSPORT": "local,shm"}
+    return {
+        "MPI, provider over shm": OpenMpi(program, cpus, PROVIDER_MTL, over_shm),
+        "MPI, vader": OpenMpi(program, cpus, OWN_SHARED_MEMORY),
+        "MPI, provider over udp": OpenMpi(program, cpus, PROVIDER_MTL, {**ours, **OVER_UDP}),
+        "MPI, tcp": OpenMpi(program, cpus, OWN_SOCKETS),
+        "fi_pingpong, provider": Libfabric(cpus, "lintel", over_shm),
+        "fi_pingpong, shm": Libfabric(cpus),
+    }
 
 
 def components_first(components):

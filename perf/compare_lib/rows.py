@@ -269,6 +269,45 @@ def mpi_rows(paths, schedule):
     return values.tell(rows)
 
 
+def provider_rows(programs, schedule):
+    """MPI and fi_pingpong over the provider for libfabric beside what Open MPI and libfabric have of their own."""
+    measures = {}
+    for name, program in programs.items():
+        if name.startswith("fi_pingpong"):
+            measures[name] = lambda program=program: program.latency_ns(8)
+        else:
+            measures[f"{name}, latency"] = lambda program=program: program.latencies_ns([8, 4 * KIB])
+            measures[f"{name}, streams"] = lambda program=program: program.streams([8, MIB])
+    values = schedule.alternate(measures)
+
+    def latency(name, size):
+        return [run[size] for run in values[f"MPI, {name}, latency"]]
+
+    def stream(name, size, which):
+        return [run[size][which] for run in values[f"MPI, {name}, streams"]]
+
+    rows = []
+    for path, own, short, page, rate, long in (("shm", "vader", (1.0, 0.85), (0.6, 0.5), (0.75, 1.0), (2.0, 2.3)),
+                                               ("udp", "tcp", (0.8, 0.7), None, None, (1.2, 1.5))):
+        ours, unit = f"provider over {path}", f"x ob1 with {own}"
+        for size, bounds, text in ((8, short, "8 bytes"), (4 * KIB, page, "4 KiB")):
+            if bounds:
+                rows.append(Row(f"MPI through libfabric over {path}, {text}, half round trip", unit, Target(*bounds),
+                                ratios(latency(ours, size), latency(own, size)),
+                                {f"{name} ns": latency(name, size) for name in (ours, own)}))
+        if rate:
+            rows.append(Row(f"MPI through libfabric over {path}, 8 bytes, window of 64", unit, Target(*rate, upwards=True),
+                            ratios(stream(ours, 8, 0), stream(own, 8, 0)),
+                            {f"{name}, messages 1/s": stream(name, 8, 0) for name in (ours, own)}))
+        rows.append(Row(f"MPI through libfabric over {path}, 1 MiB, stream", unit, Target(*long, upwards=True),
+                        ratios(stream(ours, MIB, 1), stream(own, MIB, 1)),
+                        {f"{name} GiB/s": stream(name, MIB, 1) for name in (ours, own)}))
+    ours, own = values["fi_pingpong, provider"], values["fi_pingpong, shm"]
+    rows.append(Row("fi_pingpong over the provider, 8 bytes", "x libfabric's shm", Target(0.8, 0.6), ratios(ours, own),
+                    {"provider ns": ours, "shm ns": own}))
+    return values.tell(rows)
+
+
 def alone_rows(lintel, schedule):
     """What needs nobody to compare with."""
     values = schedule.alternate(

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Unmodified Open MPI with the library: the MPI programs of tests/clients/mpi and public suites use the four Portals
-components of Open MPI. The transports are shared memory, UDP, and RDMA devices of this machine or of a guest
+components of Open MPI, or its components for libfabric over the provider of the library. The transports are shared memory, UDP, and RDMA devices of this machine or of a guest
 (tests/vm/run_on_device).
 
 Usage: run_client_test.py --list
@@ -37,17 +37,22 @@ GUEST_TIME_LIMIT_S = 2300
 # The components that a job uses. The BTL needs options: it loses messages longer than its eager
 # limit, and messages that arrive when its blocks are full (docs/porting.md).
 MTL = ["--mca", "pml", "cm", "--mca", "mtl", "portals4"]
+OFI = ["--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "lintel", "--mca", "coll", "^portals4"]
 CLIENTS = {
     "mtl": [*MTL, "--mca", "osc", "pt2pt", "--mca", "coll", "^portals4"],
     "logical": [*MTL, "--mca", "mtl_portals4_use_logical", "1", "--mca", "osc", "pt2pt", "--mca", "coll", "^portals4"],
     "btl": ["--mca", "pml", "ob1", "--mca", "btl", "portals4,self", "--mca", "osc", "pt2pt", "--mca", "coll", "^portals4",
             "--mca", "btl_portals4_max_send_size", "32768", "--mca", "btl_portals4_recv_md_num", "64"],
+    # Over the provider of libfabric.
+    "ofi": [*OFI, "--mca", "osc", "pt2pt"],
+    "ofi_rdma": [*OFI, "--mca", "btl", "ofi,self", "--mca", "btl_ofi_provider_include", "lintel", "--mca", "osc", "rdma",
+                 "--mca", "osc_rdma_btls", "ofi"],
     "osc": [*MTL, "--mca", "osc", "portals4,sm", "--mca", "coll", "^portals4"],
     "coll": [*MTL, "--mca", "osc", "pt2pt", "--mca", "coll_portals4_priority", "100"],
 }
 # The longest message that each client can truncate. Beyond it Open MPI waits for ever (mtl) or
 # writes past the buffer (ob1); see docs/porting.md.
-LONGEST_TRUNCATED = {"mtl": 2048, "logical": 2048, "btl": 30000}
+LONGEST_TRUNCATED = {"mtl": 2048, "logical": 2048, "btl": 30000, "ofi": 1000000}
 # Longest message, repetitions, options. The BTL crashes if the last message is long; see
 # docs/porting.md.
 REPETITIONS = 200 if LONG else 20
@@ -55,6 +60,7 @@ NETPIPE = {
     "mtl": [(2, "netpipe", 1000000, REPETITIONS), (2, "netpipe", 1000000, REPETITIONS, "-a", "-2"),
             (2, "netpipe", 4000000, REPETITIONS, "-S", "-z")],
     "logical": [(2, "netpipe", 1000000, REPETITIONS, "-a")],
+    "ofi": [(2, "netpipe", 1000000, REPETITIONS), (2, "netpipe", 1000000, REPETITIONS, "-a", "-2")],
     "btl": [(2, "netpipe", 30000, REPETITIONS), (2, "netpipe", 30000, REPETITIONS, "-a", "-2")],
 }
 EIGHT = (8,) if LONG else ()
@@ -77,7 +83,7 @@ def cases():
         found[f"{name}_{transport}"] = (transport, [(client, *run) for run in runs])
 
     for transport in ("shm", "udp"):
-        for client in ("mtl", "logical", "btl"):
+        for client in ("mtl", "logical", "btl", "ofi"):
             # Open MPI's BTL self does not report a truncation.
             sizes = (2, 4) if client == "btl" else (1, 2, 4)
             case(f"{client}_point_to_point", transport, client, *point_to_point(client, *sizes, *EIGHT))
@@ -86,17 +92,18 @@ def cases():
                  *((ranks, "unexpected") for ranks in EIGHT if client != "btl"))
             case(f"{client}_collectives", transport, client, (2, "collectives"),
                  (8 if LONG or client == "btl" else 4, "collectives"))
-        for client in ("mtl", "logical"):
+        for client in ("mtl", "logical", "ofi"):
             case(f"{client}_threads", transport, client, (1, "threads"), (2, "threads"), (3, "threads"))
+        case("ofi_rdma_onesided", transport, "ofi_rdma", *((ranks, "onesided") for ranks in (2, 4, *EIGHT)))
         case("osc_onesided", transport, "osc", (2, "onesided"), (4, "onesided"), (8, "onesided"))
         case("coll_collectives", transport, "coll", *((ranks, "collectives") for ranks in (2, 5, *EIGHT)))
         case("mtl_flood_expected", transport, "mtl", (2, "flood", "expected", 3000, 100))
         if LONG:
             # Several senders are often refused twice, and then the MTL fails.
             case("mtl_flood_of_several", transport, "mtl", (4, "flood", "expected", 1000, 100))
-        for client in ("mtl", "btl", "coll"):
+        for client in ("mtl", "btl", "coll", "ofi"):
             case(f"{client}_hpcc", transport, client, (2, "hpcc"), (4, "hpcc"), *((ranks, "hpcc") for ranks in EIGHT))
-        for client in ("mtl", "logical", "btl"):
+        for client in NETPIPE:
             case(f"{client}_netpipe", transport, client, *NETPIPE[client])
     case("mtl_flood_unexpected", "shm", "mtl", (2, "flood", "unexpected", 40000, 2000))
 
@@ -176,6 +183,7 @@ def mpirun(work, client, transport, ranks, program, *arguments, options=(), dead
     environment = {
         "OMPI_MCA_mca_base_component_path": f"{work.components}:{system}",
         "PTL_TRANSPORT": "local," + transport,
+        "FI_PROVIDER_PATH": ":".join(str(path.parent) for path in work.prefix.glob("lib*/lintel/ofi/liblintel-fi.so")),
     }
     command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", ranks, *CLIENTS[client], *options,
                work.programs / program, *arguments]
@@ -265,6 +273,8 @@ def main():
         prepare(work)
         return
     work.require()
+    if "_ofi" in "_" + sys.argv[3] and not list(work.prefix.glob("lib*/lintel/ofi/*.so")):
+        skip("the provider of libfabric was not built (libfabric-dev)")
     if CASES[sys.argv[3]][0] == "verbs" and not os.environ.get("LINTEL_TEST_NEEDS_RDMA"):
         go_on_where_devices_are(work, sys.argv[3])
     run_case(work, *CASES[sys.argv[3]])

@@ -12,7 +12,7 @@ import tokenize
 
 source, clang_format = pathlib.Path(sys.argv[1]), sys.argv[2]
 columns = 100
-directories = ("examples", "gasnet", "include", "perf", "pmix", "src", "tests", "tools")
+directories = ("examples", "gasnet", "include", "ofi", "perf", "pmix", "src", "tests", "tools")
 sources = [path for directory in (*directories, "cmake", "packaging", "scripts")
            for path in sorted((source / directory).rglob("*")) if path.is_file()]
 files = [path for path in sources if path.suffix in (".c", ".cc", ".h") and path.parts[-2] != "cmake"]

@@ -113,7 +113,7 @@ class Suite:
                            for path in (self.packages if suffix == "deb" else self.rpms).glob(f"*.{suffix}"))
             devel = "libportals-dev" if suffix == "deb" else "libportals-devel"
             for wanted in ("libportals4", devel, "lintel-doc", "lintel-tools", "lintel-verbs", "lintel-dpdk", "lintel-pmix",
-                           "gasnet-portals4", devel.replace("libportals", "gasnet-portals4")):
+                           "liblintel-libfabric", "gasnet-portals4", devel.replace("libportals", "gasnet-portals4")):
                 if wanted not in names:
                     sys.exit(f"there is no {suffix} package {wanted}, only {names}")
         if not list(self.packages.glob("libportals4-dbgsym*")):

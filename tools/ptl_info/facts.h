@@ -96,6 +96,13 @@ struct ModuleFacts {
   bool installed = false;
 };
 
+// The provider for libfabric, which libfabric loads from a directory.
+struct LibfabricFacts {
+  std::string directory;     // of the provider beside the library; empty: it is not installed
+  std::string found_in;      // where libfabric finds a provider of this name; empty: nowhere
+  bool path_is_set = false;  // FI_PROVIDER_PATH says where libfabric looks
+};
+
 enum class Severity { problem, note };
 struct Finding {
   std::string id;  // the same for the same fault, for programs
@@ -109,6 +116,7 @@ struct Facts {
   NodeFacts node;
   std::vector<DeviceFacts> devices;
   std::vector<ModuleFacts> modules;
+  LibfabricFacts libfabric;
   std::vector<std::string> configuration_complaints;
   std::vector<std::string> log_lines;  // errors and warnings, each once
   std::string log_error;               // the last error of them
@@ -151,6 +159,7 @@ Facts gather_facts(ptl_interface_t interface);
 std::vector<StatusRegister> known_registers();
 
 std::vector<DeviceFacts> gather_devices();
+LibfabricFacts gather_libfabric();
 std::vector<Finding> find_problems(const Facts& facts);
 const char* severity_name(Severity severity);
 

@@ -258,6 +258,7 @@ Facts gather_facts(ptl_interface_t interface) {
   facts.node.shm_needed_bytes = config_u64(ConfigKey::shm_memory_kib) * 1024;
   facts.devices = gather_devices();
   facts.modules = gather_modules();
+  facts.libfabric = gather_libfabric();
   facts.progress_cpus = config_cpus(ConfigKey::progress_cpus);
   facts.job_key_is_set = !config_string(ConfigKey::job_key).empty();
   facts.dpdk_is_wanted = !config_string(ConfigKey::dpdk_ports).empty();

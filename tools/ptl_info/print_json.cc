@@ -112,6 +112,8 @@ void print_json(const Facts& facts) {
   json["node"] = node_of(facts.node);
   json["devices"] = devices_of(facts);
   json["modules"] = modules_of(facts);
+  json["libfabric"] = {{"provider", facts.libfabric.directory},
+                       {"found_in", facts.libfabric.found_in}};
   json["findings"] = findings_of(facts);
   json["interfaces"] = interfaces_of(facts);
   json["opened"] = opened_of(facts);

@@ -35,6 +35,17 @@ void print_devices(const std::vector<DeviceFacts>& devices) {
   std::printf("%s", table.text(2).c_str());
 }
 
+void print_libfabric(const LibfabricFacts& facts) {
+  if (facts.directory.empty() && facts.found_in.empty()) return;
+  std::printf("\nlibfabric\n");
+  if (!facts.found_in.empty()) {
+    std::printf("  it finds the provider lintel in %s\n", facts.found_in.c_str());
+  } else {
+    std::printf("  it does not find the provider lintel: export FI_PROVIDER_PATH=%s\n",
+                facts.directory.c_str());
+  }
+}
+
 void print_findings(const std::vector<Finding>& findings) {
   if (findings.empty()) {
     std::printf("\nNothing is wrong.\n");
@@ -59,6 +70,7 @@ void print_screen(const Facts& facts) {
               node.machine.kernel.c_str());
   print_transports(facts);
   print_devices(facts.devices);
+  print_libfabric(facts.libfabric);
   print_findings(facts.findings);
   std::printf(
       "\nptl_info --all: limits, registers, all interfaces; --config: variables; --json: "

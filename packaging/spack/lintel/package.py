@@ -26,6 +26,7 @@ class Lintel(CMakePackage):
     variant("crypto", default=True, description="Job keys on networks")
     variant("verbs", default=True, description="InfiniBand and RoCE")
     variant("pmix", default=True, description="Jobs started by srun and mpirun")
+    variant("libfabric", default=True, description="Provider of libfabric; needs shared libraries")
     variant("dpdk", default=False, description="Ethernet ports without the kernel")
 
     depends_on("c", type="build")
@@ -38,6 +39,7 @@ class Lintel(CMakePackage):
     depends_on("openssl@3:", when="+crypto")
     depends_on("rdma-core@32:", when="+verbs")
     depends_on("pmix@4.1:", when="+pmix")
+    depends_on("libfabric@1.17:", when="+libfabric")
     depends_on("dpdk@22.11:", when="+dpdk")
 
     conflicts("%gcc@:10", msg="Lintel is written in C++20")
@@ -52,5 +54,6 @@ class Lintel(CMakePackage):
             self.define_from_variant("LINTEL_VERBS", "verbs"),
             self.define_from_variant("LINTEL_PMIX", "pmix"),
             self.define_from_variant("LINTEL_DPDK", "dpdk"),
+            self.define_from_variant("LINTEL_OFI", "libfabric"),
             self.define("BUILD_TESTING", self.run_tests),
         ]

@@ -1,0 +1,30 @@
+#include "base/settings.h"
+
+#include <algorithm>
+
+namespace lintel::ofi {
+namespace {
+
+Settings current;
+
+void read(fi_provider& provider, const char* name, const char* help, size_t least, size_t most,
+          size_t& value) noexcept {
+  fi_param_define(&provider, name, FI_PARAM_SIZE_T, "%s (default: %zu)", help, value);
+  size_t given = 0;
+  if (fi_param_get_size_t(&provider, name, &given) == 0) value = std::clamp(given, least, most);
+}
+
+}  // namespace
+
+void read_settings(fi_provider& provider) noexcept {
+  read(provider, "eager_size", "Bytes of the longest message that is sent before it is received",
+       1024, 1 << 20, current.eager_bytes);
+  read(provider, "unexpected_reserve",
+       "Bytes of address space for unexpected messages while the program does not call", 1 << 20,
+       size_t{1} << 40, current.reserve_bytes);
+  read(provider, "events", "Events that a domain can hold", 1024, 1 << 22, current.events);
+}
+
+const Settings& settings() noexcept { return current; }
+
+}  // namespace lintel::ofi

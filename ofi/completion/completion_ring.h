@@ -1,0 +1,54 @@
+// The software queue of completions: it grows, so that no completion is lost. Message path; it
+// allocates memory only when it grows, and for errors.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <rdma/fi_eq.h>
+
+namespace lintel::ofi {
+
+// An error, with the data that its entry points to.
+struct CompletionError {
+  fi_cq_err_entry entry{};
+  std::vector<std::byte> data;
+};
+
+struct Completion {
+  fi_cq_tagged_entry entry;  // the other formats are its beginning
+  fi_addr_t source;
+  std::unique_ptr<CompletionError> error;  // NULL: a success
+};
+
+class CompletionRing {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return head_ == tail_; }
+  [[nodiscard]] Completion& front() noexcept { return slots_[head_ & mask()]; }
+  void pop() noexcept {
+    front().error.reset();
+    ++head_;
+  }
+  void push(Completion completion) {
+    if (tail_ - head_ == slots_.size()) grow();
+    slots_[tail_ & mask()] = std::move(completion);
+    ++tail_;
+  }
+
+ private:
+  [[nodiscard]] uint64_t mask() const noexcept { return slots_.size() - 1; }
+  void grow() {
+    std::vector<Completion> larger(slots_.size() * 2);
+    const uint64_t larger_mask = larger.size() - 1;
+    for (uint64_t i = head_; i != tail_; ++i)
+      larger[i & larger_mask] = std::move(slots_[i & mask()]);
+    slots_.swap(larger);
+  }
+
+  std::vector<Completion> slots_ = std::vector<Completion>(256);
+  uint64_t head_ = 0;
+  uint64_t tail_ = 0;
+};
+
+}  // namespace lintel::ofi

@@ -1,0 +1,94 @@
+// fi_domain: an interface of Portals with its event queue, and all that belongs to it. Set-up path;
+// the lock and the event pump are on the message path.
+#pragma once
+
+#include <array>
+#include <atomic>
+
+#include <rdma/fi_domain.h>
+
+#include "base/limits.h"
+#include "base/object.h"
+#include "domain/event_pump.h"
+#include "domain/network.h"
+#include "domain/optional_lock.h"
+#include "domain/region_table.h"
+#include "domain/watcher.h"
+
+namespace lintel::ofi {
+
+class Endpoint;
+class Fabric;
+
+// What the parts above the domain give it.
+struct DomainCalls {
+  fi_ops_domain* open;
+  fi_ops_mr* regions;
+  EventHandler handle;
+  PeerCheck check_peers;
+};
+
+class Domain : public fid_domain {
+ public:
+  Domain(Fabric& fabric, const fi_info& info, const DomainCalls& calls, void* context) noexcept;
+
+  [[nodiscard]] static Domain& of(fid_domain* domain) noexcept {
+    return *static_cast<Domain*>(domain);
+  }
+  // A domain that this provider opened, in contrast to one of another provider.
+  [[nodiscard]] static bool is_ours(const fid_domain& domain) noexcept;
+  // Opens its interface. Returns 0 or a negative error number; then close() is called.
+  [[nodiscard]] int open() noexcept;
+  int close() noexcept;
+  int bind(Object* object) noexcept;
+
+  [[nodiscard]] Network& network() noexcept { return network_; }
+  [[nodiscard]] OptionalLock& lock() noexcept { return lock_; }
+  [[nodiscard]] EventPump& pump() noexcept { return pump_; }
+  [[nodiscard]] Watcher& watcher() noexcept { return watcher_; }
+  [[nodiscard]] RegionTable& regions() noexcept { return regions_; }
+
+  // What the program chose.
+  [[nodiscard]] fi_av_type vector_type() const noexcept { return vector_type_; }
+  [[nodiscard]] bool names_as_text() const noexcept { return names_as_text_; }
+  [[nodiscard]] bool progresses_itself() const noexcept { return progresses_itself_; }
+  [[nodiscard]] bool copies_error_data() const noexcept;
+
+  // Shorthands of the pump.
+  bool handle_event() { return pump_.handle_event(); }
+  void finish_events() { pump_.finish(); }
+  void progress() { pump_.progress(); }
+  void wait_for_event(const Deadline& deadline, unsigned round) { pump_.wait(deadline, round); }
+
+  // Children. While there are users, the domain cannot be closed.
+  void add_user() noexcept { ++users_; }
+  void remove_user() noexcept { --users_; }
+  // By the index in their names.
+  void add(Endpoint& endpoint, uint32_t index) noexcept;
+  void remove(Endpoint& endpoint, uint32_t index) noexcept;
+  [[nodiscard]] Endpoint* endpoint(uint32_t index) const noexcept { return endpoints_[index]; }
+  template <typename Action>
+  void for_each_endpoint(Action&& action) {
+    for (Endpoint* const endpoint : endpoints_)
+      if (endpoint != nullptr) action(*endpoint);
+  }
+
+  // Warns if messages were dropped since the last call, for want of memory for unexpected ones.
+  void report_drops() noexcept;
+
+ private:
+  Fabric& fabric_;
+  OptionalLock lock_;
+  Network network_;
+  EventPump pump_;
+  Watcher watcher_{*this};
+  RegionTable regions_;
+  const fi_av_type vector_type_;
+  const bool names_as_text_;
+  const bool progresses_itself_;
+  std::atomic<size_t> users_{0};
+  ptl_sr_value_t drops_ = 0;
+  std::array<Endpoint*, most_endpoints> endpoints_{};
+};
+
+}  // namespace lintel::ofi

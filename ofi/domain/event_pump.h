@@ -1,0 +1,106 @@
+// Takes the events of a domain out of Portals and has them handled. All functions but wait() need
+// the lock of the domain. Message path.
+#pragma once
+
+#include <portals4.h>
+
+#include <chrono>
+#include <vector>
+
+#include "base/deadline.h"
+
+namespace lintel::ofi {
+
+class Domain;
+
+// Receives that wait for room in the event queue.
+class DelayedReceives {
+ public:
+  // Posts them as far as there is room. True: nothing is left.
+  virtual bool post_delayed() = 0;
+
+ protected:
+  ~DelayedReceives() = default;
+};
+
+// Whom the loss of events is reported to.
+class LossObserver {
+ public:
+  virtual void events_were_lost() = 0;
+
+ protected:
+  ~LossObserver() = default;
+};
+
+// Gives an event to whatever its user pointer names.
+using EventHandler = void (*)(Domain& domain, const ptl_event_t& event);
+
+// Asks whether the peers live that something waits for without an operation of Portals.
+using PeerCheck = void (*)(Domain& domain);
+
+class EventPump {
+ public:
+  EventPump(Domain& domain, EventHandler handle, PeerCheck check_peers) noexcept
+      : domain_(domain), handle_(handle), check_peers_(check_peers) {}
+  // Half of the queue is for receives and a quarter for what the program sends. The rest is for
+  // events that nothing limits: of buffers for several messages, and of remote writes with data.
+  void set_capacity(size_t events) noexcept {
+    most_posted_ = events / 2;
+    most_transmits_ = events / 4;
+  }
+
+  // Handles the next event. False: there is none, or the watcher takes it.
+  bool handle_event();
+  // After handle_event(): posts receives for which there is room now.
+  void finish() {
+    if (!delayed_.empty()) [[unlikely]]
+      post_delayed();
+  }
+  // Handles what is there, up to a limit.
+  void progress();
+  // Handles all that is there.
+  void drain();
+  // Handles the result of a call that waits for an event.
+  void take(const ptl_event_t& event, int code);
+  // Waits a moment for an event; `round` counts the calls of one waiting function. Without the
+  // lock.
+  void wait(const Deadline& deadline, unsigned round);
+
+  // Receives that wait for room in the event queue.
+  void delay(DelayedReceives& receives);
+  void forget(const DelayedReceives& receives) noexcept;
+  [[nodiscard]] bool has_room() const noexcept { return receives_ < most_posted_; }
+  void add_receive() noexcept { ++receives_; }
+  void remove_receive() noexcept { --receives_; }
+
+  // Messages that wait for their receiver to get them.
+  void add_waiting() noexcept { ++waiting_; }
+  void remove_waiting() noexcept { --waiting_; }
+
+  void add(LossObserver& observer) { observers_.push_back(&observer); }
+  void remove(LossObserver& observer) noexcept { std::erase(observers_, &observer); }
+
+  // Operations of which an event is to come at this initiator.
+  [[nodiscard]] bool may_transmit(size_t operations);
+  void add_transmits(size_t operations) noexcept { transmits_ += operations; }
+  void remove_transmit() noexcept { --transmits_; }
+
+ private:
+  void post_delayed();
+  void check_peers();
+  void report_loss();
+
+  Domain& domain_;
+  const EventHandler handle_;
+  const PeerCheck check_peers_;
+  size_t receives_ = 0;   // posted, so their events fit in the queue
+  size_t transmits_ = 0;  // pending
+  size_t waiting_ = 0;
+  std::chrono::steady_clock::time_point next_check_;
+  size_t most_posted_ = 0;
+  size_t most_transmits_ = 0;
+  std::vector<DelayedReceives*> delayed_;
+  std::vector<LossObserver*> observers_;
+};
+
+}  // namespace lintel::ofi

@@ -1,0 +1,301 @@
+#include "endpoint/endpoint.h"
+
+#include <sched.h>
+
+#include <cstring>
+
+#include "base/provider.h"
+#include "base/unsupported.h"
+#include "endpoint/segments.h"
+#include "wire/message_header.h"
+
+namespace lintel::ofi {
+namespace {
+
+constexpr int close_timeout_ms = 5000;
+constexpr Portal all_portals[] = {Portal::tagged, Portal::message,      Portal::rendezvous,
+                                  Portal::memory, Portal::memory_event, Portal::memory_read};
+
+fi_ops endpoint_object_ops = object_ops([](Object* object) { return Endpoint::of(object).close(); },
+                                        [](Object* object, Object* other, uint64_t flags) {
+                                          return Endpoint::of(object).bind(other, flags);
+                                        },
+                                        [](Object* object, int command, void* argument) {
+                                          return Endpoint::of(object).control(command, argument);
+                                        });
+
+}  // namespace
+
+Endpoint::Endpoint(Domain& domain, const fi_info& info, const EndpointCalls& calls,
+                   void* context) noexcept
+    : fid_ep{.fid = {FI_CLASS_EP, context, &endpoint_object_ops},
+             .ops = calls.general,
+             .cm = calls.names,
+             .msg = calls.message,
+             .rma = calls.memory,
+             .tagged = calls.tagged,
+             .atomic = calls.atomic,
+             .collective = calls.collective},
+      domain_(domain),
+      caps_(info.caps),
+      shares_transmit_(info.ep_attr != nullptr && info.ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT),
+      in_contexts_((info.mode & FI_CONTEXT2) != 0) {
+  if (info.tx_attr != nullptr) transmit_.op_flags = info.tx_attr->op_flags;
+  if (info.rx_attr != nullptr) receive_.op_flags = info.rx_attr->op_flags;
+  domain_.add_user();
+}
+
+int Endpoint::bind(Object* object, uint64_t flags) noexcept {
+  if (is_enabled() && object->fclass != FI_CLASS_CNTR) return -FI_EOPBADSTATE;
+  switch (object->fclass) {
+    case FI_CLASS_AV:
+      if (addresses_ != nullptr) return -FI_EBUSY;
+      addresses_ = static_cast<AddressVector*>(reinterpret_cast<fid_av*>(object));
+      addresses_->add_user();
+      return 0;
+    case FI_CLASS_CQ:
+      return bind_queue(CompletionQueue::of(object), flags);
+    case FI_CLASS_CNTR:
+      return bind_counter(Counter::of(object), flags);
+    case FI_CLASS_STX_CTX:
+      if (!shares_transmit_) return -FI_EINVAL;
+      if (shared_ != nullptr) return -FI_EBUSY;
+      shared_ = &TransmitContext::of(object);
+      shared_->add_user();
+      return 0;
+    case FI_CLASS_EQ:
+      return 0;  // there are no events of endpoints without connections
+    default:
+      FI_WARN(provider(), FI_LOG_EP_CTRL,
+              "An endpoint cannot be bound to an object of class %zu.\n", object->fclass);
+      return -FI_EINVAL;
+  }
+}
+
+int Endpoint::bind_queue(CompletionQueue& queue, uint64_t flags) noexcept {
+  if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0) return -FI_EBADFLAGS;
+  if ((flags & (FI_TRANSMIT | FI_RECV)) == 0) return -FI_EINVAL;
+  const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
+  for (const auto& [flag, direction] : {std::pair{FI_TRANSMIT, &transmit_}, {FI_RECV, &receive_}}) {
+    if ((flags & flag) == 0) continue;
+    if (direction->queue != nullptr) return -FI_EBUSY;
+    direction->queue = &queue;
+    direction->is_selective = selective;
+    queue.add_user();
+  }
+  return 0;
+}
+
+int Endpoint::bind_counter(Counter& counter, uint64_t flags) noexcept {
+  constexpr uint64_t remote = FI_REMOTE_READ | FI_REMOTE_WRITE;
+  if (flags == 0 || (flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE | remote)) != 0)
+    return -FI_EBADFLAGS;
+  if ((flags & remote) != 0 && (is_enabled() || (caps_ & FI_RMA_EVENT) == 0)) {
+    FI_WARN(provider(), FI_LOG_EP_CTRL,
+            "Counters of remote reads and writes need FI_RMA_EVENT, and are bound before "
+            "fi_enable.\n");
+    return -FI_EINVAL;
+  }
+  if ((flags & remote) != 0 && counter.count_remote() == PTL_CT_NONE) return -FI_ENOMEM;
+  for (const auto& [flag, place] : {std::pair{FI_SEND, &counters_.send},
+                                    {FI_RECV, &counters_.receive},
+                                    {FI_READ, &counters_.read},
+                                    {FI_WRITE, &counters_.write},
+                                    {FI_REMOTE_READ, &counters_.remote_read},
+                                    {FI_REMOTE_WRITE, &counters_.remote_write}}) {
+    if ((flags & flag) == 0) continue;
+    if (*place != nullptr) return -FI_EBUSY;
+    *place = &counter;
+    counter.add_user();
+  }
+  return 0;
+}
+
+int Endpoint::control(int command, void* argument) noexcept {
+  switch (command) {
+    case FI_ENABLE:
+      return enable();
+    case FI_GETOPSFLAG:
+    case FI_SETOPSFLAG: {
+      auto& flags = *static_cast<uint64_t*>(argument);
+      const uint64_t which = flags & (FI_TRANSMIT | FI_RECV);
+      if (which != FI_TRANSMIT && which != FI_RECV) return -FI_EINVAL;
+      uint64_t& op_flags = (which == FI_TRANSMIT ? transmit_ : receive_).op_flags;
+      if (command == FI_GETOPSFLAG) {
+        flags = op_flags;
+      } else {
+        op_flags = flags & ~which;
+      }
+      return 0;
+    }
+    default:
+      return -FI_ENOSYS;
+  }
+}
+
+int Endpoint::enable() noexcept {
+  const Guard guard(domain_.lock());
+  if (is_enabled()) return 0;
+  if (addresses_ == nullptr) {
+    FI_WARN(provider(), FI_LOG_EP_CTRL, "Bind an address vector before fi_enable.\n");
+    return -FI_ENOAV;
+  }
+  if (shares_transmit_ && shared_ == nullptr) {
+    FI_WARN(provider(), FI_LOG_EP_CTRL,
+            "Bind the transmit context that the endpoint shares before fi_enable.\n");
+    return -FI_EOPBADSTATE;
+  }
+  const bool sends = (caps_ & (FI_SEND | FI_READ | FI_WRITE)) != 0;
+  const bool counted = counters_.send != nullptr || counters_.write != nullptr ||
+                       counters_.read != nullptr || counters_.receive != nullptr;
+  if (sends && transmit_.queue == nullptr && receive_.queue == nullptr && !counted) {
+    FI_WARN(provider(), FI_LOG_EP_CTRL, "Bind a completion queue or counters before fi_enable.\n");
+    return -FI_ENOCQ;
+  }
+  if (const int code = open_portals(); code != 0) return code;
+  domain_.add(*this, index_);
+  int code = tagged_.open();
+  if (code == 0) code = message_.open();
+  if (code == 0) code = accept_probes();
+  if (code == 0) code = domain_.regions().add_endpoint(*this);
+  return code;
+}
+
+// The first block of portal table entries that no endpoint of the process has.
+int Endpoint::open_portals() noexcept {
+  const ptl_handle_ni_t interface = domain_.network().interface();
+  const ptl_handle_eq_t events = domain_.network().events();
+  for (uint32_t index = 0; index < most_endpoints; ++index) {
+    const ptl_pt_index_t first = index * portals_per_endpoint;
+    ptl_pt_index_t portal = 0;
+    int code =
+        PtlPTAlloc(interface, PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE, events, first, &portal);
+    if (code == PTL_PT_IN_USE) continue;
+    for (size_t i = 1; i < std::size(all_portals) && code == PTL_OK; ++i)
+      code = PtlPTAlloc(interface, 0, events, first + static_cast<ptl_pt_index_t>(all_portals[i]),
+                        &portal);
+    if (code != PTL_OK) return failed(FI_LOG_EP_CTRL, "PtlPTAlloc", code);
+    index_ = index;
+    return 0;
+  }
+  FI_WARN(provider(), FI_LOG_EP_CTRL, "%zu endpoints of the process are open; close some.\n",
+          most_endpoints);
+  return -FI_ENOSPC;
+}
+
+// Peers ask whether this process lives (transfer/peer_check.h).
+int Endpoint::accept_probes() noexcept {
+  ptl_me_t entry{};
+  entry.ct_handle = PTL_CT_NONE;
+  entry.uid = PTL_UID_ANY;
+  entry.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE |
+                  PTL_ME_EVENT_COMM_DISABLE;
+  entry.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
+  entry.match_bits = probe_bits;
+  const int code = PtlMEAppend(domain_.network().interface(), portal(Portal::rendezvous), &entry,
+                               PTL_PRIORITY_LIST, nullptr, &probe_entry_);
+  return code == PTL_OK ? 0 : failed(FI_LOG_EP_CTRL, "PtlMEAppend", code);
+}
+
+int Endpoint::name(void* buffer, size_t* size) const noexcept {
+  if (!is_enabled()) {
+    FI_WARN(provider(), FI_LOG_EP_CTRL, "An endpoint has its name from fi_enable on.\n");
+    return -FI_EOPBADSTATE;
+  }
+  const ptl_process_t process = domain_.network().process();
+  const Address address = {.nid = process.phys.nid, .pid = process.phys.pid, .index = index_};
+  return copy_name(address, domain_.names_as_text(), buffer, size);
+}
+
+int Endpoint::get_option(int level, int option, void* value, size_t* size) const noexcept {
+  if (level != FI_OPT_ENDPOINT || option != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
+  if (*size < sizeof least_free_) return -FI_ETOOSMALL;
+  memcpy(value, &least_free_, sizeof least_free_);
+  *size = sizeof least_free_;
+  return 0;
+}
+
+int Endpoint::set_option(int level, int option, const void* value, size_t size) noexcept {
+  if (level != FI_OPT_ENDPOINT || option != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
+  if (size != sizeof least_free_) return -FI_EINVAL;
+  memcpy(&least_free_, value, sizeof least_free_);
+  return 0;
+}
+
+// A message that its receiver has not got.
+void Endpoint::withdraw_long_send(Operation& operation) noexcept {
+  operation.posted = Operation::not_posted;
+  operation.state |= is_delivered;
+  if (!operation.has(is_acknowledged)) return;  // its acknowledgment ends it
+  domain_.pump().remove_waiting();
+  remove_transmit();
+  if (operation.has(has_segments)) delete static_cast<Segments*>(operation.buffer);
+  end_operation(operation);
+}
+
+// Afterwards no message changes the memory of a receive, and none waits to be got.
+void Endpoint::withdraw_entries() noexcept {
+  posted_.remove_if([this](const OperationReference& reference, ptl_handle_me_t entry) {
+    if (PtlMEUnlink(entry) != PTL_OK) return false;
+    if (reference.kind == OwnerKind::long_send) {
+      withdraw_long_send(*reference.operation);
+      return true;
+    }
+    if (reference.kind == OwnerKind::receive) domain_.pump().remove_receive();
+    forget(reference);
+    return true;
+  });
+}
+
+void Endpoint::wait_for_operations() noexcept {
+  const Deadline deadline(close_timeout_ms);
+  while (domain_.pump().drain(), pending_ != 0 || !posted_.empty()) {
+    if (deadline.is_over()) {
+      FI_WARN(provider(), FI_LOG_EP_CTRL,
+              "The endpoint is closed with %zu operations pending. Their memory must stay: read "
+              "their completions before fi_close.\n",
+              pending_);
+      return;
+    }
+    withdraw_entries();
+    sched_yield();
+  }
+}
+
+void Endpoint::release_bindings() noexcept {
+  if (addresses_ != nullptr) addresses_->remove_user();
+  if (shared_ != nullptr) shared_->remove_user();
+  for (const Direction* const direction : {&transmit_, &receive_})
+    if (direction->queue != nullptr) direction->queue->remove_user();
+  for (Counter* const counter : {counters_.send, counters_.receive, counters_.read, counters_.write,
+                                 counters_.remote_read, counters_.remote_write})
+    if (counter != nullptr) counter->remove_user();
+}
+
+int Endpoint::close() noexcept {
+  {
+    const Guard guard(domain_.lock());
+    if (is_enabled()) {
+      const ptl_handle_ni_t interface = domain_.network().interface();
+      for (const Portal which : all_portals) PtlPTDisable(interface, portal(which));
+      tagged_.discard_delayed();
+      message_.discard_delayed();
+      withdraw_entries();
+      wait_for_operations();
+      domain_.regions().remove_endpoint(*this);
+      tagged_.close();
+      message_.close();
+      domain_.pump().drain();
+      if (probe_entry_ != PTL_INVALID_HANDLE) PtlMEUnlink(probe_entry_);
+      for (const Portal which : all_portals) PtlPTFree(interface, portal(which));
+      domain_.report_drops();
+      domain_.remove(*this, index_);
+    }
+    release_bindings();
+  }
+  domain_.remove_user();
+  delete this;
+  return 0;
+}
+
+}  // namespace lintel::ofi

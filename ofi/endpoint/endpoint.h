@@ -1,0 +1,176 @@
+// fi_endpoint: a name, two channels for messages, and where completions go. Set-up path; what the
+// functions of transfer/ use is on the message path.
+#pragma once
+
+#include <rdma/fi_cm.h>
+#include <rdma/fi_endpoint.h>
+
+#include "address/address_vector.h"
+#include "base/object.h"
+#include "completion/completion_queue.h"
+#include "completion/counter.h"
+#include "domain/domain.h"
+#include "endpoint/channel.h"
+#include "endpoint/claimed_messages.h"
+#include "endpoint/operation.h"
+#include "endpoint/operation_pool.h"
+#include "endpoint/posted_table.h"
+#include "endpoint/transmit_context.h"
+#include "wire/address.h"
+
+namespace lintel::ofi {
+
+// One of the two directions of an endpoint.
+struct Direction {
+  CompletionQueue* queue = nullptr;
+  bool is_selective = false;  // only operations with FI_COMPLETION give entries
+  uint64_t op_flags = 0;      // of calls that have no flags of their own
+
+  [[nodiscard]] bool reports(uint64_t flags) const noexcept {
+    return queue != nullptr && (!is_selective || (flags & FI_COMPLETION) != 0);
+  }
+};
+
+struct EndpointCounters {
+  Counter* send = nullptr;
+  Counter* receive = nullptr;
+  Counter* read = nullptr;
+  Counter* write = nullptr;
+  // Accesses of peers, which Portals counts.
+  Counter* remote_read = nullptr;
+  Counter* remote_write = nullptr;
+};
+
+// Its functions, which the parts above it give it.
+struct EndpointCalls {
+  fi_ops_ep* general;
+  fi_ops_cm* names;
+  fi_ops_msg* message;
+  fi_ops_rma* memory;
+  fi_ops_tagged* tagged;
+  fi_ops_atomic* atomic;
+  fi_ops_collective* collective;
+};
+
+class Endpoint : public fid_ep {
+ public:
+  Endpoint(Domain& domain, const fi_info& info, const EndpointCalls& calls, void* context) noexcept;
+
+  [[nodiscard]] static Endpoint& of(fid_ep* endpoint) noexcept {
+    return *static_cast<Endpoint*>(endpoint);
+  }
+  [[nodiscard]] static Endpoint& of(Object* object) noexcept {
+    return of(reinterpret_cast<fid_ep*>(object));
+  }
+  int close() noexcept;
+  int bind(Object* object, uint64_t flags) noexcept;
+  int control(int command, void* argument) noexcept;
+  int name(void* buffer, size_t* size) const noexcept;
+  int get_option(int level, int option, void* value, size_t* size) const noexcept;
+  int set_option(int level, int option, const void* value, size_t size) noexcept;
+
+  [[nodiscard]] Domain& domain() const noexcept { return domain_; }
+  [[nodiscard]] uint64_t caps() const noexcept { return caps_; }
+  [[nodiscard]] bool is_enabled() const noexcept { return index_ != no_index; }
+  [[nodiscard]] uint32_t index() const noexcept { return index_; }
+  [[nodiscard]] ptl_pt_index_t portal(Portal which) const noexcept {
+    return index_ * portals_per_endpoint + static_cast<ptl_pt_index_t>(which);
+  }
+  [[nodiscard]] const Direction& transmit() const noexcept { return transmit_; }
+  [[nodiscard]] const Direction& receive() const noexcept { return receive_; }
+  [[nodiscard]] const EndpointCounters& counters() const noexcept { return counters_; }
+  [[nodiscard]] Channel& channel(bool is_message) noexcept {
+    return is_message ? message_ : tagged_;
+  }
+  [[nodiscard]] PostedTable& posted() noexcept { return posted_; }
+  [[nodiscard]] ClaimedMessages& claimed() noexcept { return claimed_; }
+  [[nodiscard]] size_t least_free() const noexcept { return least_free_; }
+  [[nodiscard]] const AddressVector& addresses() const noexcept { return *addresses_; }
+  // The fi_addr_t of a sender, for completions.
+  [[nodiscard]] fi_addr_t source(fi_addr_t encoded) const noexcept {
+    return (caps_ & FI_SOURCE) != 0 ? addresses_->find(encoded) : FI_ADDR_NOTAVAIL;
+  }
+
+  // An operation for a context of the program. end_operation() frees it.
+  [[nodiscard]] Operation& begin_operation(OwnerKind kind, void* context, bool own_memory = false) {
+    const bool in_place = in_contexts_ && context != nullptr && !own_memory;
+    auto* const operation = in_place ? static_cast<Operation*>(context) : pool_.take();
+    operation->kind = kind;
+    operation->state = in_place ? 0 : is_pooled;
+    operation->posted = Operation::not_posted;
+    operation->endpoint = this;
+    operation->context = context;
+    return *operation;
+  }
+  void end_operation(Operation& operation) {
+    if (operation.has(is_pooled)) pool_.give_back(&operation);
+  }
+  void forget(const OperationReference& reference) {
+    if (reference.in_pool) pool_.give_back(reference.operation);
+  }
+  // Operations with an event to come at this initiator.
+  [[nodiscard]] bool may_transmit(size_t count = 1) { return domain_.pump().may_transmit(count); }
+  void add_transmits(size_t count = 1) noexcept {
+    pending_ += count;
+    domain_.pump().add_transmits(count);
+  }
+  void remove_transmit() noexcept {
+    --pending_;
+    domain_.pump().remove_transmit();
+  }
+  // Probes of this endpoint that are on their way.
+  [[nodiscard]] size_t probes() const noexcept { return probes_; }
+  void add_probe() noexcept { ++probes_; }
+  void remove_probe() noexcept { --probes_; }
+  // A key for a long message, unique among those that wait.
+  [[nodiscard]] uint32_t next_key() noexcept { return next_key_++; }
+  // An operation with FI_FENCE waits until those before it are complete.
+  [[nodiscard]] bool may_begin(uint64_t flags) {
+    if ((flags & FI_FENCE) == 0 || pending_ == 0) [[likely]]
+      return true;
+    domain_.progress();
+    return pending_ == 0;
+  }
+  // From time to time when the program only sends.
+  void progress_while_sending() {
+    if ((++sends_ & 31) == 0) [[unlikely]]
+      domain_.progress();
+  }
+
+ private:
+  static constexpr uint32_t no_index = UINT32_MAX;
+
+  int bind_queue(CompletionQueue& queue, uint64_t flags) noexcept;
+  int bind_counter(Counter& counter, uint64_t flags) noexcept;
+  int enable() noexcept;
+  [[nodiscard]] int open_portals() noexcept;
+  void withdraw_entries() noexcept;
+  void withdraw_long_send(Operation& operation) noexcept;
+  void wait_for_operations() noexcept;
+  void release_bindings() noexcept;
+  [[nodiscard]] int accept_probes() noexcept;
+
+  Domain& domain_;
+  const uint64_t caps_;
+  const bool shares_transmit_;  // FI_SHARED_CONTEXT
+  const bool in_contexts_;      // contexts have room for an Operation (FI_CONTEXT2)
+  Direction transmit_;
+  Direction receive_;
+  EndpointCounters counters_;
+  AddressVector* addresses_ = nullptr;
+  TransmitContext* shared_ = nullptr;
+  uint32_t index_ = no_index;
+  uint32_t next_key_ = 0;
+  uint32_t sends_ = 0;
+  size_t pending_ = 0;
+  size_t least_free_ = 64;  // FI_OPT_MIN_MULTI_RECV
+  OperationPool pool_;
+  PostedTable posted_;
+  ClaimedMessages claimed_;
+  size_t probes_ = 0;
+  ptl_handle_me_t probe_entry_ = PTL_INVALID_HANDLE;
+  Channel tagged_{*this, Portal::tagged};
+  Channel message_{*this, Portal::message};
+};
+
+}  // namespace lintel::ofi

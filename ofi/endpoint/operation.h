@@ -1,0 +1,94 @@
+// Operations in progress: what the provider must know of one until its last event. It lies in the
+// fi_context2 of the program if there is one, otherwise in memory of the provider. Message path.
+#pragma once
+
+#include <portals4.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include <rdma/fabric.h>
+
+namespace lintel::ofi {
+
+class Endpoint;
+struct Segments;
+
+// Whom the user pointer of an event names.
+enum class OwnerKind : uint8_t {
+  receive,        // an Operation
+  multi_receive,  // an Operation: a buffer for several messages
+  send,           // an Operation: one event when its memory is free, or when it is acknowledged
+  long_send,      // an Operation: the message waits for its receiver
+  fetch,          // an Operation: a receive that gets the data of a long message
+  multi_fetch,    // the same for a part of a multi_receive, which is its context
+  peek,           // an Operation
+  memory,         // an Operation: read, write, atomic
+  probe,          // an Operation: asks whether a peer lives, whose name is in `tag`
+  block,          // a Block of unexpected messages
+  region,         // a MemoryRegion
+};
+
+// The common start of all that user pointers name.
+struct EventOwner {
+  OwnerKind kind;
+};
+
+// Bits of Operation::state.
+inline constexpr uint8_t reports_completion = 1;  // an entry of the completion queue is wanted
+inline constexpr uint8_t is_pooled = 2;           // memory of the provider
+inline constexpr uint8_t is_message = 4;          // FI_MSG, not FI_TAGGED
+inline constexpr uint8_t is_acknowledged = 8;     // long_send: the header has arrived
+inline constexpr uint8_t is_delivered = 16;       // long_send: the data is not needed any more
+inline constexpr uint8_t has_segments = 32;       // `buffer` is a Segments
+inline constexpr uint8_t is_unlinked = 64;        // multi_receive: the buffer is used up
+inline constexpr uint8_t has_failed = 128;
+
+struct Operation : EventOwner {
+  static constexpr uint32_t not_posted = UINT32_MAX;
+
+  uint8_t state;
+  uint16_t small;   // peek: what to do with the message; fetch: pid of the sender
+  uint32_t posted;  // position in the table of posted entries, or not_posted; fetch: nid
+  Endpoint* endpoint;
+  void* context;  // of the program
+  void* buffer;
+  size_t length;  // bytes, of the buffer or of what is sent
+  // Receives: match bits of the message; memory: flags of the completion; long_send: name of the
+  // receiver in 64 bits.
+  uint64_t tag;
+  uint64_t header;  // receives: header data of the message
+  // fetch: bytes of the message; memory: parts that are pending; multi_receive: parts that are
+  // fetched.
+  uint64_t extra;
+
+  // Of a fetch: whom it gets the data from.
+  void set_sender(ptl_process_t process) noexcept {
+    small = static_cast<uint16_t>(process.phys.pid);
+    posted = process.phys.nid;
+  }
+  [[nodiscard]] ptl_process_t sender() const noexcept { return {.phys = {posted, small}}; }
+
+  [[nodiscard]] bool has(uint8_t bits) const noexcept { return (state & bits) != 0; }
+};
+static_assert(sizeof(Operation) <= sizeof(fi_context2));
+
+// Names an operation that may lie in memory of the program, which the program may have freed when
+// it closes the endpoint. So what is needed then is here.
+struct OperationReference {
+  Operation* operation = nullptr;
+  OwnerKind kind = OwnerKind::receive;
+  bool in_pool = false;
+
+  explicit OperationReference(Operation& named) noexcept
+      : operation(&named), kind(named.kind), in_pool(named.has(is_pooled)) {}
+  OperationReference() = default;
+
+  // A receive with this context.
+  [[nodiscard]] bool is_receive_of(const void* context) const noexcept {
+    if (kind != OwnerKind::receive && kind != OwnerKind::multi_receive) return false;
+    return in_pool ? operation->context == context : operation == context;
+  }
+};
+
+}  // namespace lintel::ofi

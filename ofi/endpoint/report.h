@@ -1,0 +1,52 @@
+// Reports the end of an operation: to the counter, and to the completion queue if the program wants
+// that. Frees the operation. Message path; all need the lock of the domain.
+#pragma once
+
+#include <portals4.h>
+
+#include "endpoint/endpoint.h"
+#include "endpoint/operation.h"
+#include "wire/message_header.h"
+
+namespace lintel::ofi {
+
+// What a receiver knows of a message.
+struct Arrival {
+  MessageHeader header;
+  ptl_match_bits_t bits;
+  size_t length;     // bytes that the sender sent
+  fi_addr_t sender;  // name in 64 bits
+};
+
+[[nodiscard]] inline uint64_t message_flag(const Operation& operation) noexcept {
+  return operation.has(is_message) ? FI_MSG : FI_TAGGED;
+}
+[[nodiscard]] inline uint64_t receive_flags(const Operation& operation,
+                                            MessageHeader header) noexcept {
+  return FI_RECV | message_flag(operation) | (header.has_data() ? FI_REMOTE_CQ_DATA : 0);
+}
+[[nodiscard]] inline uint64_t reported_tag(const Operation& operation,
+                                           ptl_match_bits_t bits) noexcept {
+  return operation.has(is_message) ? 0 : bits & ~long_bit;
+}
+
+// A receive whose data is in place: `kept` bytes of it.
+void complete_receive(Operation& operation, const Arrival& arrival, size_t kept);
+// A receive that ends without a message. `extra_flags` are added to those of the entry.
+void fail_receive(Operation& operation, int error, int provider_error, uint64_t extra_flags = 0);
+// Puts an entry, or an error if the message was cut or comes from nobody who is known, without
+// freeing anything.
+void report_arrival(Endpoint& endpoint, const Operation& operation, const Arrival& arrival,
+                    void* context, void* buffer, size_t kept);
+// A read-only look at a message.
+void report_peek(Operation& operation, const Arrival& arrival);
+
+void complete_send(Operation& operation);
+void fail_send(Operation& operation, ptl_ni_fail_t failure);
+// A send that is complete when its call returns.
+inline void report_sent(Endpoint& endpoint, bool reports, void* context, uint64_t flags) {
+  if (Counter* const counter = endpoint.counters().send; counter != nullptr) counter->add(1);
+  if (reports) endpoint.transmit().queue->push({context, flags, 0, nullptr, 0, 0});
+}
+
+}  // namespace lintel::ofi

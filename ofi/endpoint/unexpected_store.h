@@ -1,0 +1,57 @@
+// Memory for the unexpected messages of a channel: its overflow list. A few blocks are always
+// linked, and behind them a reserve of address space, so that messages find room while the program
+// does not call. Nothing but what has arrived takes memory. Connection path.
+#pragma once
+
+#include <portals4.h>
+
+#include <vector>
+
+#include "endpoint/operation.h"
+
+namespace lintel::ofi {
+
+class Domain;
+class UnexpectedStore;
+
+struct Block : EventOwner {
+  UnexpectedStore* store;
+  char* start;
+  size_t bytes;
+  bool is_reserve;
+  bool is_linked;
+  ptl_handle_me_t entry;
+};
+
+class UnexpectedStore {
+ public:
+  explicit UnexpectedStore(Domain& domain) noexcept : domain_(domain) {}
+  ~UnexpectedStore();
+  UnexpectedStore(const UnexpectedStore&) = delete;
+  UnexpectedStore& operator=(const UnexpectedStore&) = delete;
+
+  [[nodiscard]] int open(ptl_pt_index_t portal) noexcept;
+  // Drops what has arrived. The portal table entry is disabled.
+  void close() noexcept;
+
+  // PTL_EVENT_AUTO_UNLINK: the block is full.
+  void replace(Block& block);
+  // PTL_EVENT_AUTO_FREE: nothing refers to the block any more.
+  void reuse(Block& block) noexcept;
+
+ private:
+  [[nodiscard]] Block* make(size_t bytes, bool is_reserve);
+  [[nodiscard]] int link(Block& block) noexcept;
+  [[nodiscard]] int link_another();
+  [[nodiscard]] int renew_reserve();
+  void destroy(Block* block) noexcept;
+
+  Domain& domain_;
+  ptl_pt_index_t portal_ = PTL_PT_ANY;
+  ptl_handle_me_t headers_ = PTL_INVALID_HANDLE;  // takes long messages without their data
+  Block* reserve_ = nullptr;
+  std::vector<Block*> blocks_;  // all
+  std::vector<Block*> free_;
+};
+
+}  // namespace lintel::ofi

@@ -1,0 +1,82 @@
+// The functions of fi_ops_msg. Message path.
+#include "endpoint/endpoint.h"
+#include "transfer/receive.h"
+#include "transfer/send.h"
+#include "transfer/tables.h"
+#include "wire/message_header.h"
+
+namespace lintel::ofi {
+namespace {
+
+constexpr uint64_t any_sender = ~uint64_t{0};  // bits of the match bits that do not matter
+
+ssize_t receive_pieces(fid_ep* endpoint, const iovec* pieces, void**, size_t count,
+                       fi_addr_t source, void* context) {
+  Endpoint& own = Endpoint::of(endpoint);
+  return post_receive(
+      own, {pieces, count, source, 0, any_sender, context, own.receive().op_flags, true});
+}
+
+ssize_t receive(fid_ep* endpoint, void* buffer, size_t length, void*, fi_addr_t source,
+                void* context) {
+  const iovec piece = {buffer, length};
+  return receive_pieces(endpoint, &piece, nullptr, 1, source, context);
+}
+
+ssize_t receive_message(fid_ep* endpoint, const fi_msg* message, uint64_t flags) {
+  if ((flags & (FI_PEEK | FI_CLAIM | FI_DISCARD)) != 0) return -FI_EBADFLAGS;
+  return post_receive(Endpoint::of(endpoint), {message->msg_iov, message->iov_count, message->addr,
+                                               0, any_sender, message->context, flags, true});
+}
+
+ssize_t send_pieces(fid_ep* endpoint, const iovec* pieces, void**, size_t count, fi_addr_t target,
+                    void* context) {
+  Endpoint& own = Endpoint::of(endpoint);
+  return send(own, {pieces, count, target, 0, 0, context, own.transmit().op_flags, true});
+}
+
+ssize_t send_one(fid_ep* endpoint, const void* buffer, size_t length, void*, fi_addr_t target,
+                 void* context) {
+  const iovec piece = {const_cast<void*>(buffer), length};
+  return send_pieces(endpoint, &piece, nullptr, 1, target, context);
+}
+
+ssize_t send_message(fid_ep* endpoint, const fi_msg* message, uint64_t flags) {
+  const uint64_t header =
+      (flags & FI_REMOTE_CQ_DATA) != 0 ? MessageHeader::with_data(message->data) : 0;
+  return send(Endpoint::of(endpoint), {message->msg_iov, message->iov_count, message->addr, 0,
+                                       header, message->context, flags, true});
+}
+
+ssize_t inject_one(fid_ep* endpoint, const void* buffer, size_t length, fi_addr_t target) {
+  return inject(Endpoint::of(endpoint), buffer, length, target, 0, 0, true);
+}
+
+ssize_t send_data(fid_ep* endpoint, const void* buffer, size_t length, void*, uint64_t data,
+                  fi_addr_t target, void* context) {
+  Endpoint& own = Endpoint::of(endpoint);
+  const iovec piece = {const_cast<void*>(buffer), length};
+  return send(own, {&piece, 1, target, 0, MessageHeader::with_data(data), context,
+                    own.transmit().op_flags, true});
+}
+
+ssize_t inject_data(fid_ep* endpoint, const void* buffer, size_t length, uint64_t data,
+                    fi_addr_t target) {
+  return inject(Endpoint::of(endpoint), buffer, length, target, 0, MessageHeader::with_data(data),
+                true);
+}
+
+}  // namespace
+
+fi_ops_msg message_ops = {.size = sizeof(fi_ops_msg),
+                          .recv = receive,
+                          .recvv = receive_pieces,
+                          .recvmsg = receive_message,
+                          .send = send_one,
+                          .sendv = send_pieces,
+                          .sendmsg = send_message,
+                          .inject = inject_one,
+                          .senddata = send_data,
+                          .injectdata = inject_data};
+
+}  // namespace lintel::ofi

@@ -1,0 +1,19 @@
+// A long message waits at its sender until the receiver gets it, without an operation of Portals
+// that would fail if the receiver died. So from time to time the sender asks it for an
+// acknowledgment. Not on the fast path; with the lock of the domain.
+#pragma once
+
+#include <portals4.h>
+
+#include "endpoint/operation.h"
+
+namespace lintel::ofi {
+
+class Domain;
+
+void check_peers(Domain& domain);
+
+// The answer, or the news that there will be none: fails the messages to that peer.
+void probe_ended(Operation& operation, const ptl_event_t& event);
+
+}  // namespace lintel::ofi

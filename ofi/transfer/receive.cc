@@ -1,0 +1,214 @@
+#include "transfer/receive.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/provider.h"
+#include "endpoint/report.h"
+#include "endpoint/segments.h"
+#include "transfer/multi_receive.h"
+
+namespace lintel::ofi {
+namespace {
+
+void describe_memory(const Operation& operation, ptl_me_t& entry) {
+  if (operation.has(has_segments)) [[unlikely]] {
+    auto& segments = *static_cast<Segments*>(operation.buffer);
+    entry.start = segments.pieces.data();
+    entry.length = segments.count;
+    entry.options |= PTL_IOVEC;
+  } else {
+    entry.start = operation.buffer;
+    entry.length = operation.length;
+  }
+}
+
+void release_memory(Operation& operation) {
+  if (!operation.has(has_segments)) return;
+  delete static_cast<Segments*>(operation.buffer);
+  operation.buffer = nullptr;
+}
+
+void unpost(Operation& operation) {
+  operation.endpoint->posted().remove(operation);
+  operation.endpoint->domain().pump().remove_receive();
+}
+
+// The descriptor that data is got into, and the offset in it.
+ptl_handle_md_t reply_descriptor(Operation& operation, ptl_size_t& offset) {
+  Domain& domain = operation.endpoint->domain();
+  if (!operation.has(has_segments)) {
+    offset = reinterpret_cast<ptl_size_t>(operation.buffer);
+    return domain.network().replies();
+  }
+  offset = 0;
+  auto& segments = *static_cast<Segments*>(operation.buffer);
+  const ptl_md_t description = {.start = segments.pieces.data(),
+                                .length = segments.count,
+                                .options = PTL_IOVEC | PTL_MD_EVENT_SEND_DISABLE,
+                                .eq_handle = domain.network().events(),
+                                .ct_handle = PTL_CT_NONE};
+  const int code = PtlMDBind(domain.network().interface(), &description, &segments.descriptor);
+  if (code != PTL_OK) (void)failed(FI_LOG_EP_DATA, "PtlMDBind", code);
+  return segments.descriptor;
+}
+
+}  // namespace
+
+void take_memory(Operation& operation, const ReceiveRequest& request) {
+  if (request.count <= 1) [[likely]] {
+    operation.buffer = request.count == 1 ? request.pieces->iov_base : nullptr;
+    operation.length = request.count == 1 ? request.pieces->iov_len : 0;
+    return;
+  }
+  auto* const segments = new Segments;
+  std::copy_n(request.pieces, request.count, segments->pieces.begin());
+  segments->count = request.count;
+  operation.buffer = segments;
+  operation.length = total_bytes(request.pieces, request.count);
+  operation.state |= has_segments;
+}
+
+Arrival arrival_of(const ptl_event_t& event) noexcept {
+  const MessageHeader header{event.hdr_data};
+  return {header, event.match_bits, event.rlength, encode(event.initiator, header.index())};
+}
+
+ssize_t make_criteria(const Endpoint& endpoint, const ReceiveRequest& request,
+                      ptl_me_t& entry) noexcept {
+  entry.ct_handle = PTL_CT_NONE;
+  entry.uid = PTL_UID_ANY;
+  entry.min_free = 0;
+  const bool from_any =
+      request.source == FI_ADDR_UNSPEC || (endpoint.caps() & FI_DIRECTED_RECV) == 0;
+  entry.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
+  entry.match_bits = request.tag & ~long_bit;
+  entry.ignore_bits = request.ignore | long_bit;
+  if (from_any) return 0;
+  const fi_addr_t name = endpoint.addresses().resolve(request.source);
+  if (name == FI_ADDR_NOTAVAIL) return -FI_EINVAL;
+  const Peer peer(name);
+  entry.match_id = peer.process;
+  if (request.is_message) {  // which have the index of the sender in the place of a tag
+    entry.match_bits = peer.index;
+    entry.ignore_bits = long_bit;
+  }
+  return 0;
+}
+
+ssize_t post_receive(Endpoint& endpoint, const ReceiveRequest& request) {
+  if (request.count > most_segments) return -FI_EINVAL;
+  if ((request.flags & FI_MULTI_RECV) != 0) return post_multi_receive(endpoint, request);
+  const Guard guard(endpoint.domain().lock());
+  ptl_me_t entry;
+  if (const ssize_t code = make_criteria(endpoint, request, entry); code != 0) return code;
+  entry.options =
+      PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE;
+  Operation& operation = endpoint.begin_operation(OwnerKind::receive, request.context);
+  if (endpoint.receive().reports(request.flags)) operation.state |= reports_completion;
+  if (request.is_message) operation.state |= is_message;
+  operation.tag = request.tag;
+  take_memory(operation, request);
+  describe_memory(operation, entry);
+  const ssize_t code = endpoint.channel(request.is_message).post(entry, operation);
+  if (code != 0) {
+    release_memory(operation);
+    endpoint.end_operation(operation);
+    return code;
+  }
+  // The data of a long message may be there to be got.
+  if (endpoint.domain().progresses_itself()) endpoint.domain().progress();
+  return 0;
+}
+
+void receive_arrived(Operation& operation, const ptl_event_t& event) {
+  unpost(operation);
+  if (event.ni_fail_type != PTL_NI_OK) [[unlikely]] {
+    release_memory(operation);
+    fail_receive(operation, error_of_failure(event.ni_fail_type),
+                 static_cast<int>(event.ni_fail_type));
+    return;
+  }
+  if (operation.has(has_segments)) release_memory(operation);
+  complete_receive(operation, arrival_of(event), event.mlength);
+}
+
+void receive_found_header(Operation& operation, const ptl_event_t& event) {
+  unpost(operation);
+  const Arrival arrival = arrival_of(event);
+  if ((arrival.bits & long_bit) != 0) return fetch(operation, arrival);
+  size_t kept = std::min<size_t>(event.mlength, operation.length);
+  if (operation.has(has_segments)) {
+    auto& segments = *static_cast<Segments*>(operation.buffer);
+    kept = scatter(segments.pieces.data(), segments.count, event.start, kept);
+    release_memory(operation);
+  } else if (kept != 0) {
+    memcpy(operation.buffer, event.start, kept);
+  }
+  complete_receive(operation, arrival, kept);
+}
+
+void fetch(Operation& operation, const Arrival& arrival, OwnerKind kind) {
+  const Peer sender(arrival.sender);
+  operation.kind = kind;
+  operation.tag = arrival.bits;
+  operation.header = arrival.header.bits;
+  operation.extra = arrival.length;
+  operation.set_sender(sender.process);
+  // The length 0 also tells the sender that its message is not needed any more.
+  const size_t wanted = std::min(arrival.length, operation.length);
+  ptl_size_t offset = 0;
+  const ptl_handle_md_t descriptor = reply_descriptor(operation, offset);
+  operation.endpoint->add_transmits();
+  const int code = PtlGet(descriptor, offset, wanted, sender.process,
+                          sender.portal(Portal::rendezvous), arrival.header.key(), 0, &operation);
+  if (code == PTL_OK) return;
+  (void)failed(FI_LOG_EP_DATA, "PtlGet", code);
+  ptl_event_t failure{};
+  failure.ni_fail_type = PTL_NI_UNDELIVERABLE;
+  if (kind == OwnerKind::fetch) {
+    fetch_ended(operation, failure);
+  } else {
+    part_fetched(operation, failure);
+  }
+}
+
+void fetch_ended(Operation& operation, const ptl_event_t& event) {
+  operation.endpoint->remove_transmit();
+  release_memory(operation);
+  const MessageHeader header{operation.header};
+  const Arrival arrival = {header, operation.tag, operation.extra,
+                           encode(operation.sender(), header.index())};
+  if (event.ni_fail_type != PTL_NI_OK) {
+    fail_receive(operation, error_of_failure(event.ni_fail_type),
+                 static_cast<int>(event.ni_fail_type));
+    return;
+  }
+  complete_receive(operation, arrival, event.mlength);
+}
+
+ssize_t cancel_receive(Endpoint& endpoint, void* context) {
+  const Guard guard(endpoint.domain().lock());
+  for (const bool is_message_channel : {false, true}) {
+    Channel& channel = endpoint.channel(is_message_channel);
+    Operation* const operation = channel.withdraw_delayed(context);
+    if (operation == nullptr) continue;
+    const bool is_multi = operation->kind == OwnerKind::multi_receive;
+    if (!is_multi) release_memory(*operation);
+    fail_receive(*operation, FI_ECANCELED, 0, is_multi ? FI_MULTI_RECV : 0);
+    return 0;
+  }
+  Operation* const operation = endpoint.posted().find_receive(context);
+  if (operation == nullptr) return 0;
+  if (operation->kind == OwnerKind::multi_receive) {
+    cancel_multi_receive(*operation);
+    return 0;
+  }
+  if (PtlMEUnlink(endpoint.posted().entry(*operation)) != PTL_OK) return 0;  // it will complete
+  unpost(*operation);
+  release_memory(*operation);
+  fail_receive(*operation, FI_ECANCELED, 0);
+  return 0;
+}
+
+}  // namespace lintel::ofi

@@ -1,0 +1,263 @@
+#include "transfer/send.h"
+
+#include <algorithm>
+
+#include "base/limits.h"
+#include "base/provider.h"
+#include "base/settings.h"
+#include "endpoint/report.h"
+#include "endpoint/segments.h"
+
+namespace lintel::ofi {
+namespace {
+
+constexpr uint64_t needs_acknowledgment = FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
+
+// Where a message goes, and what it carries beside its data.
+struct Envelope {
+  Envelope(const Endpoint& endpoint, fi_addr_t target, uint64_t tag, uint64_t header,
+           bool is_message) noexcept
+      : peer(endpoint.addresses().resolve(target)),
+        portal(peer.portal(is_message ? Portal::message : Portal::tagged)),
+        bits(is_message ? endpoint.index() : tag & ~long_bit),
+        header(header | MessageHeader::with_index(endpoint.index())) {}
+
+  Peer peer;
+  ptl_pt_index_t portal;
+  ptl_match_bits_t bits;
+  uint64_t header;
+};
+
+// Memory to send: a descriptor and an offset in it.
+struct Source {
+  ptl_handle_md_t descriptor;
+  ptl_size_t offset;
+};
+
+ssize_t put_copy(Endpoint& endpoint, const void* buffer, size_t length, const Envelope& envelope) {
+  const int code = PtlPut(endpoint.domain().network().quiet(), reinterpret_cast<ptl_size_t>(buffer),
+                          length, PTL_NO_ACK_REQ, envelope.peer.process, envelope.portal,
+                          envelope.bits, 0, nullptr, envelope.header);
+  if (code == PTL_OK) [[likely]]
+    return 0;
+  return failed(FI_LOG_EP_DATA, "PtlPut", code);
+}
+
+// With pieces: makes a descriptor that lasts as long as the operation.
+int find_source(Operation& operation, const SendRequest& request, ptl_handle_md_t whole_memory,
+                unsigned options, Source& source) {
+  if (request.count <= 1) {
+    const void* const start = request.count == 1 ? request.pieces->iov_base : nullptr;
+    source = {whole_memory, reinterpret_cast<ptl_size_t>(start)};
+    return PTL_OK;
+  }
+  auto* const segments = new Segments;
+  std::copy_n(request.pieces, request.count, segments->pieces.begin());
+  segments->count = request.count;
+  operation.buffer = segments;
+  operation.state |= has_segments;
+  Network& network = operation.endpoint->domain().network();
+  const ptl_md_t description = {.start = segments->pieces.data(),
+                                .length = segments->count,
+                                .options = PTL_IOVEC | options,
+                                .eq_handle = network.events(),
+                                .ct_handle = PTL_CT_NONE};
+  const int code = PtlMDBind(network.interface(), &description, &segments->descriptor);
+  source = {segments->descriptor, 0};
+  return code;
+}
+
+void release_source(Operation& operation) {
+  if (!operation.has(has_segments)) return;
+  delete static_cast<Segments*>(operation.buffer);
+  operation.state &= static_cast<uint8_t>(~has_segments);
+}
+
+ssize_t give_up(Operation& operation, const char* call, int code) {
+  release_source(operation);
+  operation.endpoint->end_operation(operation);
+  return failed(FI_LOG_EP_DATA, call, code);
+}
+
+Operation& begin_send(Endpoint& endpoint, OwnerKind kind, const SendRequest& request,
+                      size_t length) {
+  Operation& operation = endpoint.begin_operation(kind, request.context);
+  if (endpoint.transmit().reports(request.flags)) operation.state |= reports_completion;
+  if (request.is_message) operation.state |= is_message;
+  operation.length = length;
+  return operation;
+}
+
+// A message that is sent whole. Its event says that it was sent, or that it was acknowledged.
+ssize_t send_eager(Endpoint& endpoint, const SendRequest& request, size_t length,
+                   const Envelope& envelope) {
+  const Network& network = endpoint.domain().network();
+  const bool acknowledged = (request.flags & needs_acknowledgment) != 0;
+  // FI_INJECT with an acknowledgment: the length was checked.
+  const bool is_copied = (request.flags & FI_INJECT) != 0;
+  Operation& operation = begin_send(endpoint, OwnerKind::send, request, length);
+  Source source;
+  const ptl_handle_md_t whole_memory = !acknowledged ? network.sending()
+                                       : is_copied   ? network.copied()
+                                                     : network.acknowledged();
+  unsigned options = acknowledged ? PTL_MD_EVENT_SEND_DISABLE : 0;
+  if (is_copied) options |= PTL_MD_VOLATILE;
+  int code = find_source(operation, request, whole_memory, options, source);
+  if (code != PTL_OK) return give_up(operation, "PtlMDBind", code);
+  code =
+      PtlPut(source.descriptor, source.offset, length, acknowledged ? PTL_ACK_REQ : PTL_NO_ACK_REQ,
+             envelope.peer.process, envelope.portal, envelope.bits, 0, &operation, envelope.header);
+  if (code != PTL_OK) return give_up(operation, "PtlPut", code);
+  endpoint.add_transmits();
+  return 0;
+}
+
+// The data can be got until the receiver has it.
+int offer(Operation& operation, const SendRequest& request, const Envelope& envelope,
+          uint32_t key) {
+  ptl_me_t entry{};
+  entry.ct_handle = PTL_CT_NONE;
+  entry.uid = PTL_UID_ANY;
+  entry.options =
+      PTL_ME_OP_GET | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE;
+  if (operation.has(has_segments)) {
+    auto& segments = *static_cast<Segments*>(operation.buffer);
+    entry.start = segments.pieces.data();
+    entry.length = segments.count;
+    entry.options |= PTL_IOVEC;
+  } else if (request.count == 1) {
+    entry.start = request.pieces->iov_base;
+    entry.length = operation.length;
+  }
+  entry.match_id = envelope.peer.process;
+  entry.match_bits = key;
+  Endpoint& endpoint = *operation.endpoint;
+  ptl_handle_me_t* const handle = endpoint.posted().add(operation);
+  const int code =
+      PtlMEAppend(endpoint.domain().network().interface(), endpoint.portal(Portal::rendezvous),
+                  &entry, PTL_PRIORITY_LIST, &operation, handle);
+  if (code != PTL_OK) endpoint.posted().remove(operation);
+  return code;
+}
+
+ssize_t send_long(Endpoint& endpoint, const SendRequest& request, size_t length,
+                  const Envelope& envelope) {
+  Operation& operation = begin_send(endpoint, OwnerKind::long_send, request, length);
+  Source source;
+  int code = find_source(operation, request, endpoint.domain().network().acknowledged(),
+                         PTL_MD_EVENT_SEND_DISABLE, source);
+  if (code != PTL_OK) return give_up(operation, "PtlMDBind", code);
+  operation.tag = encode(envelope.peer.process, envelope.peer.index);
+  const uint32_t key = endpoint.next_key() & MessageHeader::key_mask;
+  code = offer(operation, request, envelope, key);
+  if (code != PTL_OK) return give_up(operation, "PtlMEAppend of a long message", code);
+  code = PtlPut(source.descriptor, source.offset, length, PTL_ACK_REQ, envelope.peer.process,
+                envelope.portal, envelope.bits | long_bit, 0, &operation,
+                envelope.header | uint64_t{key} << MessageHeader::key_shift);
+  if (code != PTL_OK) {
+    PtlMEUnlink(endpoint.posted().entry(operation));
+    endpoint.posted().remove(operation);
+    return give_up(operation, "PtlPut", code);
+  }
+  endpoint.add_transmits();
+  return 0;
+}
+
+void finish_long(Operation& operation) {
+  if (!operation.has(is_acknowledged) || !operation.has(is_delivered)) return;
+  operation.endpoint->remove_transmit();
+  release_source(operation);
+  complete_send(operation);
+}
+
+}  // namespace
+
+ssize_t inject(Endpoint& endpoint, const void* buffer, size_t length, fi_addr_t target,
+               uint64_t tag, uint64_t header, bool is_message) {
+  if (length > inject_bytes) [[unlikely]]
+    return -FI_EMSGSIZE;
+  const Guard guard(endpoint.domain().lock());
+  const ssize_t code =
+      put_copy(endpoint, buffer, length, Envelope(endpoint, target, tag, header, is_message));
+  if (code == 0) [[likely]]
+    report_sent(endpoint, false, nullptr, 0);
+  endpoint.progress_while_sending();
+  return code;
+}
+
+ssize_t send(Endpoint& endpoint, const SendRequest& request) {
+  if (request.count > most_segments) return -FI_EINVAL;
+  const size_t length =
+      request.count == 1 ? request.pieces->iov_len : total_bytes(request.pieces, request.count);
+  if (length > inject_bytes && (request.flags & FI_INJECT) != 0) return -FI_EMSGSIZE;
+  const Guard guard(endpoint.domain().lock());
+  endpoint.progress_while_sending();
+  if (!endpoint.may_begin(request.flags)) return -FI_EAGAIN;
+  const Envelope envelope(endpoint, request.target, request.tag, request.header,
+                          request.is_message);
+  if (length <= inject_bytes && (request.flags & needs_acknowledgment) == 0) [[likely]] {
+    char gathered[inject_bytes];
+    const void* buffer = request.count != 0 ? request.pieces->iov_base : nullptr;
+    if (request.count > 1) {
+      gather(gathered, sizeof gathered, request.pieces, request.count);
+      buffer = gathered;
+    }
+    const ssize_t code = put_copy(endpoint, buffer, length, envelope);
+    if (code == 0) [[likely]]
+      report_sent(endpoint, endpoint.transmit().reports(request.flags), request.context,
+                  FI_SEND | (request.is_message ? FI_MSG : FI_TAGGED));
+    return code;
+  }
+  if (!endpoint.may_transmit()) return -FI_EAGAIN;
+  // An acknowledgment of a short message may come before it is matched.
+  const bool awaits_match = (request.flags & (FI_MATCH_COMPLETE | FI_INJECT)) == FI_MATCH_COMPLETE;
+  if (length > settings().eager_bytes || awaits_match)
+    return send_long(endpoint, request, length, envelope);
+  return send_eager(endpoint, request, length, envelope);
+}
+
+void send_ended(Operation& operation, const ptl_event_t& event) {
+  operation.endpoint->remove_transmit();
+  release_source(operation);
+  if (event.ni_fail_type == PTL_NI_OK) [[likely]] {
+    complete_send(operation);
+  } else {
+    fail_send(operation, event.ni_fail_type);
+  }
+}
+
+void fail_long_send(Operation& operation, ptl_ni_fail_t failure) {
+  Endpoint& endpoint = *operation.endpoint;
+  if (operation.posted != Operation::not_posted) {
+    PtlMEUnlink(endpoint.posted().entry(operation));
+    endpoint.posted().remove(operation);
+  }
+  if (operation.has(is_acknowledged)) endpoint.domain().pump().remove_waiting();
+  endpoint.remove_transmit();
+  release_source(operation);
+  fail_send(operation, failure);
+}
+
+void long_send_advanced(Operation& operation, const ptl_event_t& event) {
+  PostedTable& posted = operation.endpoint->posted();
+  EventPump& pump = operation.endpoint->domain().pump();
+  const bool is_posted = operation.posted != Operation::not_posted;
+  if (event.type == PTL_EVENT_GET) {
+    if (is_posted) posted.remove(operation);
+    if (is_posted && operation.has(is_acknowledged)) pump.remove_waiting();
+    operation.state |= is_delivered;
+    return finish_long(operation);
+  }
+  if (event.ni_fail_type != PTL_NI_OK) return fail_long_send(operation, event.ni_fail_type);
+  operation.state |= is_acknowledged;
+  // A posted receive took it. Otherwise the receiver has the header only, and will get the data.
+  if (event.ptl_list == PTL_PRIORITY_LIST && is_posted) {
+    PtlMEUnlink(posted.entry(operation));
+    posted.remove(operation);
+    operation.state |= is_delivered;
+  }
+  if (operation.posted != Operation::not_posted) pump.add_waiting();
+  finish_long(operation);
+}
+
+}  // namespace lintel::ofi

@@ -1,0 +1,43 @@
+// Sends. Short messages are copied at the call and are complete then; longer ones are complete when
+// their memory is free. Long ones wait at their sender unless a receive is posted: they are sent
+// whole, the receiver keeps only the header if it has no receive, and gets the data later. Message
+// path.
+#pragma once
+
+#include <portals4.h>
+#include <sys/uio.h>
+
+#include <rdma/fabric.h>
+
+#include "endpoint/operation.h"
+
+namespace lintel::ofi {
+
+class Endpoint;
+
+struct SendRequest {
+  const iovec* pieces;
+  size_t count;
+  fi_addr_t target;  // as the program gives it
+  uint64_t tag;
+  uint64_t header;  // MessageHeader::with_data(), or 0
+  void* context;
+  uint64_t flags;  // of the call, or those of the endpoint
+  bool is_message;
+};
+
+// Without the lock of the domain.
+ssize_t send(Endpoint& endpoint, const SendRequest& request);
+// fi_inject and fi_tinject: no completion.
+ssize_t inject(Endpoint& endpoint, const void* buffer, size_t length, fi_addr_t target,
+               uint64_t tag, uint64_t header, bool is_message);
+
+// Events of a send: its memory is free, or the target has acknowledged it.
+void send_ended(Operation& operation, const ptl_event_t& event);
+// Events of a long message: an acknowledgment, or its data has been got.
+void long_send_advanced(Operation& operation, const ptl_event_t& event);
+
+// A long message whose receiver has died.
+void fail_long_send(Operation& operation, ptl_ni_fail_t failure);
+
+}  // namespace lintel::ofi

@@ -1,0 +1,88 @@
+// The functions of fi_ops_tagged. Message path.
+#include <rdma/fi_tagged.h>
+
+#include "endpoint/endpoint.h"
+#include "transfer/peek.h"
+#include "transfer/receive.h"
+#include "transfer/send.h"
+#include "transfer/tables.h"
+#include "wire/message_header.h"
+
+namespace lintel::ofi {
+namespace {
+
+ssize_t receive_pieces(fid_ep* endpoint, const iovec* pieces, void**, size_t count,
+                       fi_addr_t source, uint64_t tag, uint64_t ignore, void* context) {
+  Endpoint& own = Endpoint::of(endpoint);
+  return post_receive(own, {pieces, count, source, tag, ignore, context,
+                            own.receive().op_flags & ~FI_MULTI_RECV, false});
+}
+
+ssize_t receive(fid_ep* endpoint, void* buffer, size_t length, void*, fi_addr_t source,
+                uint64_t tag, uint64_t ignore, void* context) {
+  const iovec piece = {buffer, length};
+  return receive_pieces(endpoint, &piece, nullptr, 1, source, tag, ignore, context);
+}
+
+ssize_t receive_message(fid_ep* endpoint, const fi_msg_tagged* message, uint64_t flags) {
+  Endpoint& own = Endpoint::of(endpoint);
+  const ReceiveRequest request = {message->msg_iov, message->iov_count, message->addr, message->tag,
+                                  message->ignore,  message->context,   flags,         false};
+  if ((flags & FI_PEEK) != 0) return peek(own, request);
+  if ((flags & FI_CLAIM) != 0) return receive_claimed(own, request);
+  if ((flags & (FI_MULTI_RECV | FI_DISCARD)) != 0) return -FI_EBADFLAGS;
+  return post_receive(own, request);
+}
+
+ssize_t send_pieces(fid_ep* endpoint, const iovec* pieces, void**, size_t count, fi_addr_t target,
+                    uint64_t tag, void* context) {
+  Endpoint& own = Endpoint::of(endpoint);
+  return send(own, {pieces, count, target, tag, 0, context, own.transmit().op_flags, false});
+}
+
+ssize_t send_one(fid_ep* endpoint, const void* buffer, size_t length, void*, fi_addr_t target,
+                 uint64_t tag, void* context) {
+  const iovec piece = {const_cast<void*>(buffer), length};
+  return send_pieces(endpoint, &piece, nullptr, 1, target, tag, context);
+}
+
+ssize_t send_message(fid_ep* endpoint, const fi_msg_tagged* message, uint64_t flags) {
+  const uint64_t header =
+      (flags & FI_REMOTE_CQ_DATA) != 0 ? MessageHeader::with_data(message->data) : 0;
+  return send(Endpoint::of(endpoint), {message->msg_iov, message->iov_count, message->addr,
+                                       message->tag, header, message->context, flags, false});
+}
+
+ssize_t inject_one(fid_ep* endpoint, const void* buffer, size_t length, fi_addr_t target,
+                   uint64_t tag) {
+  return inject(Endpoint::of(endpoint), buffer, length, target, tag, 0, false);
+}
+
+ssize_t send_data(fid_ep* endpoint, const void* buffer, size_t length, void*, uint64_t data,
+                  fi_addr_t target, uint64_t tag, void* context) {
+  Endpoint& own = Endpoint::of(endpoint);
+  const iovec piece = {const_cast<void*>(buffer), length};
+  return send(own, {&piece, 1, target, tag, MessageHeader::with_data(data), context,
+                    own.transmit().op_flags, false});
+}
+
+ssize_t inject_data(fid_ep* endpoint, const void* buffer, size_t length, uint64_t data,
+                    fi_addr_t target, uint64_t tag) {
+  return inject(Endpoint::of(endpoint), buffer, length, target, tag, MessageHeader::with_data(data),
+                false);
+}
+
+}  // namespace
+
+fi_ops_tagged tagged_ops = {.size = sizeof(fi_ops_tagged),
+                            .recv = receive,
+                            .recvv = receive_pieces,
+                            .recvmsg = receive_message,
+                            .send = send_one,
+                            .sendv = send_pieces,
+                            .sendmsg = send_message,
+                            .inject = inject_one,
+                            .senddata = send_data,
+                            .injectdata = inject_data};
+
+}  // namespace lintel::ofi

@@ -1,0 +1,69 @@
+// A peer that is killed: what was begun with it ends with an error, and does not hang.
+#include "ofi/pair.h"
+
+namespace lintel::test::ofi {
+namespace {
+
+class DeadPeerTest : public testing::TestWithParam<PairKind> {};
+INSTANTIATE_TEST_SUITE_P(Ofi, DeadPeerTest, testing::ValuesIn(pairs_of_two()), name_of);
+
+constexpr uint64_t all_access = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+// Runs `begin` at the sender, kills the receiver, and expects `errors` errors.
+void expect_errors(const PairKind& kind, int errors, const std::function<void(Side&)>& begin) {
+  PairKind impatient = kind;
+  impatient.environment = {{"PTL_PEER_TIMEOUT_MS", "2000"}};
+  run_pair(impatient, {}, [&](Pair& pair) {
+    std::vector<std::byte> memory(4096);
+    fid_mr* region = nullptr;
+    pair.receiver([&](Side& side) {
+      must(fi_mr_reg(side.domain(), memory.data(), memory.size(), all_access, 0, 0, 0, &region,
+                     nullptr));
+    });
+    pair.sender([&](Side& side) { begin(side); });
+    pair.kill_receiver();
+    pair.sender([&](Side& side) {
+      for (int i = 0; i < errors; ++i) {
+        const fi_cq_err_entry error = side.next_error(side.sent());
+        EXPECT_TRUE(error.err == FI_EIO) << fi_strerror(error.err);
+      }
+    });
+  });
+}
+
+TEST_P(DeadPeerTest, AMessageThatWaitsForItsReceiverFails) {
+  const std::vector<std::byte> out(300'000);
+  Context contexts[2];
+  expect_errors(GetParam(), 2, [&](Side& side) {
+    for (Context& each : contexts)
+      must(fi_tsend(side.endpoint(), out.data(), out.size(), nullptr, side.peer(), 1, &each));
+    const char last = 0;
+    must(fi_tsend(side.endpoint(), &last, 1, nullptr, side.peer(), 2, nullptr));
+    side.next(side.sent());
+  });
+}
+
+TEST_P(DeadPeerTest, WhatIsBegunAfterItsDeathFails) {
+  Context contexts[3];
+  uint64_t value = 0;
+  PairKind impatient = GetParam();
+  impatient.environment = {{"PTL_PEER_TIMEOUT_MS", "2000"}};
+  run_pair(impatient, {}, [&](Pair& pair) {
+    pair.kill_receiver();
+    pair.sender([&](Side& side) {
+      iovec piece = {&value, 8};
+      fi_msg_tagged message{};
+      message.msg_iov = &piece;
+      message.iov_count = 1;
+      message.addr = side.peer();
+      message.context = &contexts[0];
+      must(fi_tsendmsg(side.endpoint(), &message, FI_COMPLETION | FI_DELIVERY_COMPLETE));
+      must(fi_write(side.endpoint(), &value, 8, nullptr, side.peer(), 0, 0, &contexts[1]));
+      must(fi_read(side.endpoint(), &value, 8, nullptr, side.peer(), 0, 0, &contexts[2]));
+      for (int i = 0; i < 3; ++i) EXPECT_EQ(side.next_error(side.sent()).err, FI_EIO);
+    });
+  });
+}
+
+}  // namespace
+}  // namespace lintel::test::ofi

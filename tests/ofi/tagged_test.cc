@@ -1,0 +1,306 @@
+// Tagged messages: man fi_tagged.
+#include "ofi/pair.h"
+
+namespace lintel::test::ofi {
+namespace {
+
+class TaggedTest : public testing::TestWithParam<PairKind> {};
+INSTANTIATE_TEST_SUITE_P(Ofi, TaggedTest, testing::ValuesIn(all_pairs()), name_of);
+
+// Below and above the limits of injection and of eager messages.
+constexpr size_t sizes[] = {0, 8, 512, 513, 4096, 65536, 65537, 1 << 20};
+
+TEST_P(TaggedTest, PostedReceivesGetTheirMessages) {
+  run_pair(GetParam(), {}, [](Pair& pair) {
+    std::vector<std::vector<std::byte>> in;
+    std::vector<Context> contexts(std::size(sizes));
+    for (const size_t size : sizes) in.emplace_back(size);
+    pair.receiver([&](Side& side) {
+      for (size_t i = 0; i < std::size(sizes); ++i)
+        must(fi_trecv(side.endpoint(), in[i].data(), in[i].size(), nullptr, FI_ADDR_UNSPEC, i, 0,
+                      &contexts[i]));
+    });
+    std::vector<std::vector<std::byte>> out;
+    std::vector<Context> sends(std::size(sizes));
+    pair.sender([&](Side& side) {
+      for (size_t i = 0; i < std::size(sizes); ++i) {
+        out.push_back(bytes(sizes[i], static_cast<unsigned>(i)));
+        must(fi_tsenddata(side.endpoint(), out[i].data(), sizes[i], nullptr, 100 + i, side.peer(),
+                          i, &sends[i]));
+      }
+    });
+    pair.receiver([&](Side& side) {
+      for (size_t n = 0; n < std::size(sizes); ++n) {
+        const fi_cq_tagged_entry entry = side.next(side.received());
+        const size_t i = entry.tag;
+        ASSERT_LT(i, std::size(sizes));
+        EXPECT_EQ(entry.op_context, &contexts[i]);
+        EXPECT_EQ(entry.flags, FI_RECV | FI_TAGGED | FI_REMOTE_CQ_DATA);
+        EXPECT_EQ(entry.len, sizes[i]);
+        EXPECT_EQ(entry.data, 100 + i);
+        EXPECT_EQ(in[i], bytes(sizes[i], static_cast<unsigned>(i))) << sizes[i];
+      }
+      side.expect_nothing(side.received());
+    });
+    pair.sender([&](Side& side) {
+      std::vector<bool> seen(std::size(sizes));
+      for (size_t n = 0; n < std::size(sizes); ++n) {
+        const fi_cq_tagged_entry entry = side.next(side.sent());
+        EXPECT_EQ(entry.flags, FI_SEND | FI_TAGGED);
+        seen.at(static_cast<size_t>(static_cast<Context*>(entry.op_context) - sends.data())) = true;
+      }
+      EXPECT_EQ(std::count(seen.begin(), seen.end(), true), std::ssize(seen));
+    });
+  });
+}
+
+TEST_P(TaggedTest, UnexpectedMessagesWait) {
+  run_pair(GetParam(), {}, [](Pair& pair) {
+    std::vector<std::vector<std::byte>> out;
+    std::vector<Context> contexts(std::size(sizes));
+    pair.sender([&](Side& side) {
+      for (size_t i = 0; i < std::size(sizes); ++i) {
+        out.push_back(bytes(sizes[i], static_cast<unsigned>(i)));
+        must(fi_tsend(side.endpoint(), out[i].data(), sizes[i], nullptr, side.peer(), i,
+                      &contexts[i]));
+      }
+    });
+    pair.receiver([&](Side& side) {
+      for (size_t i = std::size(sizes); i-- > 0;) {
+        std::vector<std::byte> in(sizes[i]);
+        Context context;
+        must(fi_trecv(side.endpoint(), in.data(), in.size(), nullptr, side.peer(), i, 0, &context));
+        fi_addr_t source = 0;
+        const fi_cq_tagged_entry entry = side.next(side.received(), &source);
+        EXPECT_EQ(entry.op_context, &context);
+        EXPECT_EQ(entry.flags, FI_RECV | FI_TAGGED);
+        EXPECT_EQ(entry.len, sizes[i]);
+        EXPECT_EQ(entry.tag, i);
+        EXPECT_EQ(source, side.peer());
+        EXPECT_EQ(in, bytes(sizes[i], static_cast<unsigned>(i))) << sizes[i];
+      }
+    });
+    pair.sender([&](Side& side) {
+      for (size_t i = 0; i < std::size(sizes); ++i) side.next(side.sent());
+      side.expect_nothing(side.sent());
+    });
+  });
+}
+
+TEST_P(TaggedTest, IgnoredBitsAndTheHighestTag) {
+  run_pair(GetParam(), {}, [](Pair& pair) {
+    uint64_t in[3] = {};
+    Context contexts[3];
+    const uint64_t highest = ~uint64_t{0} >> 1;
+    pair.receiver([&](Side& side) {
+      must(fi_trecv(side.endpoint(), &in[0], 8, nullptr, FI_ADDR_UNSPEC, highest, 0, &contexts[0]));
+      must(fi_trecv(side.endpoint(), &in[1], 8, nullptr, FI_ADDR_UNSPEC, 0x1200, 0xff,
+                    &contexts[1]));
+      must(fi_trecv(side.endpoint(), &in[2], 8, nullptr, FI_ADDR_UNSPEC, 0, ~uint64_t{0},
+                    &contexts[2]));
+    });
+    pair.sender([&](Side& side) {
+      for (const uint64_t tag : {uint64_t{0x1234}, uint64_t{0x1235}, highest})
+        must(fi_tinject(side.endpoint(), &tag, 8, side.peer(), tag));
+      side.expect_nothing(side.sent());
+    });
+    pair.receiver([&](Side& side) {
+      for (int i = 0; i < 3; ++i) {
+        const fi_cq_tagged_entry entry = side.next(side.received());
+        uint64_t value = 0;
+        std::memcpy(&value, entry.buf, sizeof value);
+        EXPECT_EQ(value, entry.tag);
+      }
+      EXPECT_EQ(in[0], highest);
+      EXPECT_EQ(in[1], 0x1234);
+      EXPECT_EQ(in[2], 0x1235);
+    });
+  });
+}
+
+TEST_P(TaggedTest, ALongerMessageIsCutWithAnError) {
+  for (const bool expected : {true, false}) {
+    for (const size_t size : {size_t{100}, size_t{5000}, size_t{200000}}) {
+      run_pair(GetParam(), {}, [&](Pair& pair) {
+        std::vector<std::byte> in(40);
+        Context context;
+        const auto post = [&](Side& side) {
+          must(fi_trecv(side.endpoint(), in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, 7, 0,
+                        &context));
+        };
+        const std::vector<std::byte> out = bytes(size, 1);
+        Context sending;
+        if (expected) pair.receiver(post);
+        pair.sender([&](Side& side) {
+          must(fi_tsenddata(side.endpoint(), out.data(), size, nullptr, 9, side.peer(), 7,
+                            &sending));
+        });
+        if (!expected) pair.receiver(post);
+        pair.receiver([&](Side& side) {
+          const fi_cq_err_entry error = side.next_error(side.received());
+          EXPECT_EQ(error.err, FI_ETRUNC);
+          EXPECT_EQ(error.op_context, &context);
+          EXPECT_EQ(error.len, in.size());
+          EXPECT_EQ(error.olen, size - in.size());
+          EXPECT_EQ(error.tag, 7);
+          EXPECT_EQ(error.data, 9);
+          EXPECT_EQ(error.flags, FI_RECV | FI_TAGGED | FI_REMOTE_CQ_DATA);
+          EXPECT_TRUE(std::equal(in.begin(), in.end(), out.begin()));
+        });
+        pair.sender([&](Side& side) { EXPECT_EQ(side.next(side.sent()).op_context, &sending); });
+      });
+    }
+  }
+}
+
+TEST_P(TaggedTest, MessagesInPieces) {
+  run_pair(GetParam(), {}, [](Pair& pair) {
+    for (const size_t piece : {size_t{10}, size_t{1000}, size_t{50000}}) {
+      for (const bool expected : {true, false}) {
+        std::vector<std::byte> in(4 * piece);
+        Context context;
+        iovec to[2] = {{in.data(), piece}, {in.data() + piece, 3 * piece}};
+        const auto post = [&](Side& side) {
+          must(fi_trecvv(side.endpoint(), to, nullptr, 2, FI_ADDR_UNSPEC, 3, 0, &context));
+        };
+        std::vector<std::byte> out = bytes(4 * piece, 5);
+        iovec from[4];
+        for (size_t i = 0; i < 4; ++i) from[i] = {out.data() + i * piece, piece};
+        Context sending;
+        if (expected) pair.receiver(post);
+        pair.sender([&](Side& side) {
+          must(fi_tsendv(side.endpoint(), from, nullptr, 4, side.peer(), 3, &sending));
+        });
+        if (!expected) pair.receiver(post);
+        pair.receiver([&](Side& side) {
+          EXPECT_EQ(side.next(side.received()).len, in.size());
+          EXPECT_EQ(in, bytes(4 * piece, 5));
+        });
+        pair.sender([&](Side& side) { EXPECT_EQ(side.next(side.sent()).op_context, &sending); });
+      }
+    }
+  });
+}
+
+TEST_P(TaggedTest, AReceiveIsCancelled) {
+  run_pair(GetParam(), {}, [](Pair& pair) {
+    uint64_t first = 0;
+    uint64_t second = 0;
+    Context contexts[2];
+    pair.receiver([&](Side& side) {
+      must(fi_trecv(side.endpoint(), &first, 8, nullptr, FI_ADDR_UNSPEC, 4, 0, &contexts[0]));
+      must(fi_trecv(side.endpoint(), &second, 8, nullptr, FI_ADDR_UNSPEC, 4, 0, &contexts[1]));
+      must(fi_cancel(&side.endpoint()->fid, &contexts[0]));
+      const fi_cq_err_entry error = side.next_error(side.received());
+      EXPECT_EQ(error.err, FI_ECANCELED);
+      EXPECT_EQ(error.op_context, &contexts[0]);
+      EXPECT_EQ(error.tag, 4);
+      must(fi_cancel(&side.endpoint()->fid, &contexts[0]));  // nothing to cancel is no error
+      side.expect_nothing(side.received());
+    });
+    pair.sender([&](Side& side) {
+      const uint64_t value = 77;
+      must(fi_tinject(side.endpoint(), &value, 8, side.peer(), 4));
+    });
+    pair.receiver([&](Side& side) {
+      EXPECT_EQ(side.next(side.received()).op_context, &contexts[1]);
+      EXPECT_EQ(first, 0);
+      EXPECT_EQ(second, 77);
+    });
+  });
+}
+
+TEST_P(TaggedTest, DirectedReceivesTakeTheirSenderOnly) {
+  run_pair(GetParam(), {}, [](Pair& pair) {
+    uint64_t in = 0;
+    Context context;
+    if (pair.rank().count() == 1) return;  // one process is one sender
+    pair.receiver([&](Side& side) {
+      fi_addr_t nobody = FI_ADDR_NOTAVAIL;
+      const char* const name = "fi_lintel://1:2:0";
+      EXPECT_EQ(fi_av_insertsvc(side.addresses(), name, nullptr, &nobody, 0, nullptr), 1);
+      must(fi_trecv(side.endpoint(), &in, 8, nullptr, nobody, 4, 0, &context));
+    });
+    pair.sender([&](Side& side) {
+      const uint64_t value = 77;
+      must(fi_tinject(side.endpoint(), &value, 8, side.peer(), 4));
+    });
+    pair.receiver([&](Side& side) {
+      Context right;
+      uint64_t value = 0;
+      must(fi_trecv(side.endpoint(), &value, 8, nullptr, side.peer(), 4, 0, &right));
+      EXPECT_EQ(side.next(side.received()).op_context, &right);
+      EXPECT_EQ(value, 77);
+      must(fi_cancel(&side.endpoint()->fid, &context));
+      EXPECT_EQ(side.next_error(side.received()).op_context, &context);
+    });
+  });
+}
+
+TEST_P(TaggedTest, ManyReceivesArePostedAtOnce) {
+  run_pair(GetParam(), {}, [](Pair& pair) {
+    constexpr size_t count = 20000;  // more than there are events in the queue
+    std::vector<uint64_t> in(count);
+    std::vector<Context> contexts(count);
+    pair.receiver([&](Side& side) {
+      for (size_t i = 0; i < count; ++i)
+        must(fi_trecv(side.endpoint(), &in[i], 8, nullptr, FI_ADDR_UNSPEC, 1, 0, &contexts[i]));
+    });
+    pair.sender([&](Side& side) {
+      for (uint64_t i = 0; i < count; ++i) must(fi_tinject(side.endpoint(), &i, 8, side.peer(), 1));
+    });
+    pair.receiver([&](Side& side) {
+      for (size_t i = 0; i < count; ++i)
+        ASSERT_EQ(side.next(side.received()).op_context, &contexts[i]);
+      for (size_t i = 0; i < count; ++i) ASSERT_EQ(in[i], i);
+    });
+  });
+}
+
+TEST_P(TaggedTest, AFloodOfUnexpectedMessagesIsKept) {
+  run_pair(GetParam(), {}, [](Pair& pair) {
+    constexpr size_t count = 3000;
+    constexpr size_t size = 4096;
+    pair.sender([&](Side& side) {
+      std::vector<std::byte> out = bytes(size, 3);
+      std::vector<Context> contexts(count);
+      size_t completed = 0;
+      for (size_t i = 0; i < count; ++i) {
+        side.repeat([&] {
+          return fi_tsend(side.endpoint(), out.data(), size, nullptr, side.peer(), i, &contexts[i]);
+        });
+      }
+      while (completed < count) {
+        side.next(side.sent());
+        ++completed;
+      }
+    });
+    pair.receiver([&](Side& side) {
+      std::vector<std::byte> in(size);
+      for (size_t i = 0; i < count; ++i) {
+        Context context;
+        must(fi_trecv(side.endpoint(), in.data(), size, nullptr, side.peer(), i, 0, &context));
+        ASSERT_EQ(side.next(side.received()).len, size);
+      }
+      EXPECT_EQ(in, bytes(size, 3));
+    });
+  });
+}
+
+// The message that nobody receives does not keep its endpoint open.
+TEST(TaggedCloseTest, AnEndpointClosesWithAMessageThatNobodyGot) {
+  const std::vector<std::byte> out(300'000);
+  Context context;
+  const auto begin = std::chrono::steady_clock::now();
+  run_pair({"shm", "shm", 2}, {}, [&](Pair& pair) {
+    pair.sender([&](Side& side) {
+      must(fi_tsend(side.endpoint(), out.data(), out.size(), nullptr, side.peer(), 1, &context));
+      must(fi_tsend(side.endpoint(), out.data(), 1000, nullptr, side.peer(), 1, nullptr));
+      side.next(side.sent());
+    });
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4));
+}
+
+}  // namespace
+}  // namespace lintel::test::ofi

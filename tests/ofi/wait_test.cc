@@ -1,0 +1,157 @@
+// Sleeping on descriptors (FI_WAIT_FD): man fi_cq, man fi_eq, man fi_trywait.
+#include <poll.h>
+
+#include <thread>
+
+#include "ofi/pair.h"
+
+namespace lintel::test::ofi {
+namespace {
+
+class WaitTest : public testing::TestWithParam<PairKind> {};
+INSTANTIATE_TEST_SUITE_P(Ofi, WaitTest, testing::ValuesIn(pairs_of_two()), name_of);
+
+int descriptor_of(fid* object) {
+  int number = -1;
+  must(fi_control(object, FI_GETWAIT, &number));
+  return number;
+}
+
+// True: it became readable.
+bool sleep_on(fid* object, int timeout_ms) {
+  pollfd entry = {.fd = descriptor_of(object), .events = POLLIN, .revents = 0};
+  return poll(&entry, 1, timeout_ms) == 1;
+}
+
+// As programs do: looks, sleeps only if fi_trywait permits it.
+fi_cq_tagged_entry sleep_for(const Side& side, fid_cq* queue) {
+  fid* object = &queue->fid;
+  fi_cq_tagged_entry entry{};
+  while (true) {
+    const ssize_t code = fi_cq_read(queue, &entry, 1);
+    if (code == 1) return entry;
+    must(code + FI_EAGAIN);
+    const int permitted = fi_trywait(side.fabric(), &object, 1);
+    if (permitted == -FI_EAGAIN) continue;
+    must(permitted);
+    if (!sleep_on(object, 20'000)) Rank::current().fail("nothing woke the sleeper");
+  }
+}
+
+TEST_P(WaitTest, EachMessageWakesTheSleeper) {
+  Settings settings;
+  settings.wait = FI_WAIT_FD;
+  run_pair(GetParam(), settings, [](Pair& pair) {
+    constexpr uint64_t rounds = 200;
+    // Both sides at the same time.
+    const auto exchange = [](Side& side, bool begins) {
+      for (uint64_t i = 0; i < rounds; ++i) {
+        uint64_t in = 0;
+        Context context;
+        must(fi_trecv(side.endpoint(), &in, 8, nullptr, FI_ADDR_UNSPEC, i, 0, &context));
+        const auto send = [&] {
+          side.repeat([&] { return fi_tinject(side.endpoint(), &i, 8, side.peer(), i); });
+        };
+        if (begins) send();
+        EXPECT_EQ(sleep_for(side, side.received()).op_context, &context);
+        EXPECT_EQ(in, i);
+        if (!begins) send();
+      }
+    };
+    if (pair.rank().index() == 0) {
+      pair.concurrently([&](Side& side) { exchange(side, true); });
+    } else {
+      pair.concurrently([&](Side& side) { exchange(side, false); });
+    }
+  });
+}
+
+TEST_P(WaitTest, LongMessagesCompleteWhileBothSleep) {
+  Settings settings;
+  settings.wait = FI_WAIT_FD;
+  run_pair(GetParam(), settings, [](Pair& pair) {
+    const std::vector<std::byte> out = bytes(1 << 20, 3);
+    std::vector<std::byte> in(out.size());
+    Context context;
+    pair.concurrently([&](Side& side) {
+      if (pair.rank().index() == 0) {
+        must(fi_tsend(side.endpoint(), out.data(), out.size(), nullptr, side.peer(), 1, &context));
+        EXPECT_EQ(sleep_for(side, side.sent()).op_context, &context);
+      } else {
+        must(fi_trecv(side.endpoint(), in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, 1, 0,
+                      &context));
+        EXPECT_EQ(sleep_for(side, side.received()).op_context, &context);
+        EXPECT_EQ(in, out);
+      }
+    });
+  });
+}
+
+TEST(WaitObjectTest, NothingIsReadableWithoutACompletion) {
+  run_alone([](Rank&) {
+    Side side({.threading = FI_THREAD_SAFE, .wait = FI_WAIT_FD});
+    side.connect(side.name());
+    fid* object = &side.received()->fid;
+    fi_wait_obj kind = FI_WAIT_NONE;
+    must(fi_control(object, FI_GETWAITOBJ, &kind));
+    EXPECT_EQ(kind, FI_WAIT_FD);
+    must(fi_trywait(side.fabric(), &object, 1));
+    EXPECT_FALSE(sleep_on(object, 20));
+    uint64_t in = 0;
+    const uint64_t value = 5;
+    Context context;
+    must(fi_trecv(side.endpoint(), &in, 8, nullptr, FI_ADDR_UNSPEC, 1, 0, &context));
+    must(fi_tinject(side.endpoint(), &value, 8, side.peer(), 1));
+    EXPECT_TRUE(sleep_on(object, 20'000));
+    EXPECT_EQ(fi_trywait(side.fabric(), &object, 1), -FI_EAGAIN);
+    EXPECT_EQ(side.next(side.received()).op_context, &context);
+    EXPECT_EQ(in, value);
+  });
+}
+
+TEST(WaitObjectTest, ASignalWakesAnotherThread) {
+  run_alone([](Rank&) {
+    Side side({.threading = FI_THREAD_SAFE, .wait = FI_WAIT_FD});
+    fid* object = &side.received()->fid;
+    must(fi_trywait(side.fabric(), &object, 1));
+    std::thread sleeper([&] { EXPECT_TRUE(sleep_on(object, 20'000)); });
+    must(fi_cq_signal(side.received()));
+    sleeper.join();
+  });
+}
+
+TEST(WaitObjectTest, QueuesWithoutADescriptorSaySo) {
+  run_alone([](Rank&) {
+    const Side side(Settings{});
+    fid* object = &side.received()->fid;
+    int number = 0;
+    EXPECT_EQ(fi_control(object, FI_GETWAIT, &number), -FI_ENODATA);
+    EXPECT_EQ(fi_trywait(side.fabric(), &object, 1), -FI_EINVAL);
+  });
+}
+
+TEST(WaitObjectTest, AnEventQueueIsReadableWhileItHasEvents) {
+  run_alone([](Rank&) {
+    const Side side(Settings{});
+    fi_eq_attr attr{};
+    attr.wait_obj = FI_WAIT_FD;
+    fid_eq* opened = nullptr;
+    must(fi_eq_open(side.fabric(), &attr, &opened, nullptr));
+    const Owned<fid_eq> queue(opened);
+    fid* object = &opened->fid;
+    must(fi_trywait(side.fabric(), &object, 1));
+    EXPECT_FALSE(sleep_on(object, 0));
+    const fi_eq_entry entry = {.fid = object, .context = nullptr, .data = 7};
+    EXPECT_EQ(fi_eq_write(opened, FI_NOTIFY, &entry, sizeof entry, 0), sizeof entry);
+    EXPECT_TRUE(sleep_on(object, 0));
+    EXPECT_EQ(fi_trywait(side.fabric(), &object, 1), -FI_EAGAIN);
+    uint32_t event = 0;
+    fi_eq_entry read{};
+    EXPECT_EQ(fi_eq_read(opened, &event, &read, sizeof read, 0), sizeof read);
+    EXPECT_EQ(read.data, 7);
+    EXPECT_FALSE(sleep_on(object, 0));
+  });
+}
+
+}  // namespace
+}  // namespace lintel::test::ofi
