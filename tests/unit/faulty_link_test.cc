@@ -75,14 +75,9 @@ TEST(FaultsTest, FramesBetweenTwoFaultsGoTogether) {
   std::vector<std::byte> bytes = pattern(1, 100);
   const Piece piece{bytes.data(), bytes.size()};
   const std::vector<OutboundFrame> frames(count, {&self, &piece, 1});
-  unsigned arrived = 0;
-  for (int burst = 0; burst < 20; ++burst) {
-    EXPECT_EQ(link.send(frames.data(), count), count);
-    InboundFrame inbound[count];
-    arrived += below.receive(inbound, count);
-  }
+  for (int burst = 0; burst < 20; ++burst) EXPECT_EQ(link.send(frames.data(), count), count);
   const unsigned dropped = static_cast<unsigned>(link.fault_counters().dropped);
-  EXPECT_EQ(arrived + dropped, 20 * count);
+  EXPECT_EQ(below.frames_taken + dropped, 20 * count);
   EXPECT_GT(dropped, 0u);
   EXPECT_LE(below.calls, 20 + dropped);
   below.full = true;

@@ -105,9 +105,10 @@ class MemoryLink final : public PacketLink {
 
   void keep_frames_of_node(bool keep) { properties_.keeps_frames_of_node = keep; }
 
-  bool full = false;   // accepts no frames
-  unsigned calls = 0;  // of send()
-  uint32_t route_mtu;  // of the route to every peer
+  bool full = false;          // accepts no frames
+  unsigned calls = 0;         // of send()
+  unsigned frames_taken = 0;  // by send()
+  uint32_t route_mtu;         // of the route to every peer
 
   ResolveStatus resolve(ProcessId peer, Route& route, std::string* reason) noexcept override {
     if (peer.nid == 0) {
@@ -124,6 +125,7 @@ class MemoryLink final : public PacketLink {
   unsigned send(const OutboundFrame* frames, unsigned count) noexcept override {
     ++calls;
     if (full) return 0;
+    frames_taken += count;
     for (unsigned i = 0; i < count; ++i) {
       Frame bytes;
       bool readable = true;
