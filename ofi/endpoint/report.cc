@@ -6,30 +6,27 @@
 namespace lintel::ofi {
 namespace {
 
+fi_cq_err_entry error_entry(const fi_cq_tagged_entry& entry, int code) {
+  fi_cq_err_entry error{};
+  error.op_context = entry.op_context;
+  error.flags = entry.flags;
+  error.len = entry.len;
+  error.buf = entry.buf;
+  error.data = entry.data;
+  error.tag = entry.tag;
+  error.err = code;
+  return error;
+}
+
 void report_unknown_sender(CompletionQueue& queue, const fi_cq_tagged_entry& entry,
                            fi_addr_t sender) {
   const Address name = decode(sender);
-  fi_cq_err_entry error{};
-  error.op_context = entry.op_context;
-  error.flags = entry.flags;
-  error.len = entry.len;
-  error.buf = entry.buf;
-  error.data = entry.data;
-  error.tag = entry.tag;
-  error.err = FI_EADDRNOTAVAIL;
-  queue.push_error(error, &name, sizeof name);
+  queue.push_error(error_entry(entry, FI_EADDRNOTAVAIL), &name, sizeof name);
 }
 
 void report_cut(CompletionQueue& queue, const fi_cq_tagged_entry& entry, size_t length) {
-  fi_cq_err_entry error{};
-  error.op_context = entry.op_context;
-  error.flags = entry.flags;
-  error.len = entry.len;
-  error.buf = entry.buf;
-  error.data = entry.data;
-  error.tag = entry.tag;
+  fi_cq_err_entry error = error_entry(entry, FI_ETRUNC);
   error.olen = length - entry.len;
-  error.err = FI_ETRUNC;
   queue.push_error(error);
 }
 

@@ -34,8 +34,8 @@ struct Arrival {
 void complete_receive(Operation& operation, const Arrival& arrival, size_t kept);
 // A receive that ends without a message. `extra_flags` are added to those of the entry.
 void fail_receive(Operation& operation, int error, int provider_error, uint64_t extra_flags = 0);
-// Puts an entry, or an error if the message was cut or comes from nobody who is known, without
-// freeing anything.
+// Adds an entry to the queue; an error entry if the message was cut or its sender is not in the
+// address vector. Frees nothing.
 void report_arrival(Endpoint& endpoint, const Operation& operation, const Arrival& arrival,
                     void* context, void* buffer, size_t kept);
 // A read-only look at a message.

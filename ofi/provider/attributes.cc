@@ -18,7 +18,7 @@ constexpr uint64_t memory_caps = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE
 
 // Without one of the modifiers of a kind of transfer, all of them are meant (man fi_getinfo). What
 // costs nothing and changes nothing is added.
-uint64_t granted_caps(uint64_t asked) noexcept {
+uint64_t complete_caps(uint64_t asked) noexcept {
   if (asked == 0) return all_caps;
   uint64_t caps = asked | domain_caps;
   if ((asked & transfer_caps) == 0) caps |= transfer_caps;
@@ -96,7 +96,7 @@ void fill_domain(uint32_t api_version, const fi_domain_attr* hints, const fi_inf
 }  // namespace
 
 int fill_attributes(uint32_t api_version, const fi_info* hints, fi_info& info) noexcept {
-  info.caps = granted_caps(hints != nullptr ? hints->caps : 0);
+  info.caps = complete_caps(hints != nullptr ? hints->caps : 0);
   // Operations are described in the context if it has room; otherwise, in memory of the provider.
   info.mode = hints != nullptr ? hints->mode & FI_CONTEXT2 : 0;
   info.addr_format = address_format;

@@ -13,7 +13,7 @@ class Domain;
 
 void check_peers(Domain& domain);
 
-// The answer, or the news that there will be none: fails the messages to that peer.
+// Handles the end of a probe. If it failed, the messages to that peer fail.
 void probe_ended(Operation& operation, const ptl_event_t& event);
 
 }  // namespace lintel::ofi

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "util/assert.h"
 #include "util/guarded_memory.h"
 #include "util/lock.h"
 #include "util/text.h"
@@ -156,6 +157,7 @@ void FaultyLink::let_overtaken_go() noexcept {
     const Piece piece{held.bytes.get(), held.length};
     pass({&held.to, &piece, 1});
     held.length = 0;
+    LINTEL_ASSERT(held_frames_ != 0);
     --held_frames_;
   }
 }

@@ -103,6 +103,7 @@ void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {
   const SendWindow& window = connection.send.window;
   if (window.awaits_room_for_burst()) {
     // The acknowledgement that makes the room calls this function again.
+    LINTEL_ASSERT(window.in_flight_bytes() != 0);
   } else if (window.has_long_frames()) [[unlikely]] {
     transmit_one_by_one(connection, now_ns);
   } else if (window.waiting_frames() > burst_on_stack) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "util/assert.h"
+
 namespace lintel {
 
 // The time that a thread has run at least, by samples of its processor time. A virtual processor
@@ -16,6 +18,7 @@ class ProvenRunTime {
   explicit ProvenRunTime(uint64_t processor_time_ns) noexcept : last_ns_(processor_time_ns) {}
   // Returns the time that is proven now.
   uint64_t add_sample(uint64_t processor_time_ns) noexcept {
+    LINTEL_ASSERT(processor_time_ns >= last_ns_);
     proven_ns_ += std::min(processor_time_ns - last_ns_, most_of_sample_ns);
     last_ns_ = processor_time_ns;
     return proven_ns_;

@@ -36,7 +36,7 @@ struct ThreadLocal {
 };
 void keep_per_thread(ThreadLocal variable);
 
-// A scenario whose threads share a `State`, constructed anew for each execution.
+// A scenario whose threads share a `State`. Each execution has its own.
 template <typename State>
 [[nodiscard]] Scenario share(std::string name, std::vector<void (State::*)()> threads,
                              void (State::*finish)() = nullptr) {

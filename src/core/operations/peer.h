@@ -112,9 +112,9 @@ struct alignas(64) Peer {
 
 // ---- How much of the pools of a process one of its peers may take.
 //
-// A correct peer never comes to its limit: it keeps so many operations in flight that half of what
-// it is granted suffices. The other half is for operations that it has given up (PtlNIFini) and
-// whose answers still wait here.
+// A correct peer never comes to its limit. Its operations in flight need half of it. The other half
+// is for operations of a former interface of the peer (PtlNIFini). Their answers may still wait
+// here.
 
 // Limits of an initiator: further requests of the kind are held while this many operations are in
 // flight.

@@ -199,8 +199,8 @@ void PhysicalInterface::on_peer_failed(Link& link) noexcept {
   if (peer->link == &link) return fail_peer(*peer, link.failure);
   // An earlier incarnation may be reported after its successor has connected.
   if (relation_of(*peer, poller_.transports().current(), link) != LinkRelation::receives) return;
-  // What the peer sent by it may be lost, answers among that. The other link may live on: its next
-  // message connects anew.
+  // What the peer sent by it may be lost, answers among that. The other link may live on: the next
+  // message over it reconnects.
   fail_peer(*peer, link.failure);
   PeerDirectory::set_peer(*peer->link, nullptr);
 }

@@ -108,7 +108,7 @@ struct Rounds {
   }
 };
 
-// Whoever sets the flag after its work is visible is not missed by the holder of the token.
+// A thread makes its work visible, then sets the flag. The holder of the token finds the work.
 struct Flag {
   PollFlag flag;
   int work = 0;
