@@ -8,6 +8,8 @@
 
 #include <rdma/fi_eq.h>
 
+#include "base/assert.h"
+
 namespace lintel::ofi {
 
 // An error, with the data that its entry points to.
@@ -27,11 +29,13 @@ class CompletionRing {
   [[nodiscard]] bool empty() const noexcept { return head_ == tail_; }
   [[nodiscard]] Completion& front() noexcept { return slots_[head_ & mask()]; }
   void pop() noexcept {
+    OFI_ASSERT(!empty());
     front().error.reset();
     ++head_;
   }
   void push(Completion completion) {
     if (tail_ - head_ == slots_.size()) grow();
+    OFI_ASSERT(tail_ - head_ < slots_.size() && (slots_.size() & mask()) == 0);
     slots_[tail_ & mask()] = std::move(completion);
     ++tail_;
   }

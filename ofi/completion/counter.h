@@ -10,6 +10,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_eq.h>
 
+#include "base/assert.h"
 #include "base/object.h"
 
 namespace lintel::ofi {
@@ -45,7 +46,10 @@ class Counter : public fid_cntr {
   [[nodiscard]] int wait(uint64_t threshold, int timeout_ms) noexcept;
 
   void add_user() noexcept { ++users_; }
-  void remove_user() noexcept { --users_; }
+  void remove_user() noexcept {
+    OFI_ASSERT(users_ != 0);
+    --users_;
+  }
 
  private:
   [[nodiscard]] ptl_ct_event_t remote() const noexcept;

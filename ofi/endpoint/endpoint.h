@@ -6,6 +6,7 @@
 #include <rdma/fi_endpoint.h>
 
 #include "address/address_vector.h"
+#include "base/assert.h"
 #include "base/object.h"
 #include "completion/completion_queue.h"
 #include "completion/counter.h"
@@ -115,13 +116,17 @@ class Endpoint : public fid_ep {
     domain_.pump().add_transmits(count);
   }
   void remove_transmit() noexcept {
+    OFI_ASSERT(pending_ != 0);
     --pending_;
     domain_.pump().remove_transmit();
   }
   // Probes of this endpoint that are on their way.
   [[nodiscard]] size_t probes() const noexcept { return probes_; }
   void add_probe() noexcept { ++probes_; }
-  void remove_probe() noexcept { --probes_; }
+  void remove_probe() noexcept {
+    OFI_ASSERT(probes_ != 0);
+    --probes_;
+  }
   // A key for a long message, unique among those that wait.
   [[nodiscard]] uint32_t next_key() noexcept { return next_key_++; }
   // An operation with FI_FENCE waits until those before it are complete.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/assert.h"
 #include "endpoint/operation.h"
 
 namespace lintel::ofi {
@@ -17,7 +18,10 @@ class OperationPool {
     free_.pop_back();
     return operation;
   }
-  void give_back(Operation* operation) { free_.push_back(operation); }
+  void give_back(Operation* operation) {
+    OFI_ASSERT(free_.size() < slabs_.size() * slab_size);
+    free_.push_back(operation);
+  }
 
  private:
   static constexpr size_t slab_size = 256;

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "base/assert.h"
 #include "endpoint/operation.h"
 
 namespace lintel::ofi {
@@ -21,6 +22,7 @@ class PostedTable {
     } else {
       first_free_ = static_cast<uint32_t>(slots_[position].entry);
     }
+    OFI_ASSERT(!slots_[position].is_used());
     slots_[position].reference = OperationReference(operation);
     slots_[position].entry = PTL_INVALID_HANDLE;
     operation.posted = position;
@@ -28,6 +30,8 @@ class PostedTable {
     return &slots_[position].entry;
   }
   void remove(Operation& operation) noexcept {
+    OFI_ASSERT(operation.posted < slots_.size());
+    OFI_ASSERT(slots_[operation.posted].reference.operation == &operation);
     release(operation.posted);
     operation.posted = Operation::not_posted;
   }
@@ -64,6 +68,7 @@ class PostedTable {
   };
 
   void release(uint32_t position) noexcept {
+    OFI_ASSERT(count_ != 0 && slots_[position].is_used());
     slots_[position].reference.operation = nullptr;
     slots_[position].entry = first_free_;
     first_free_ = position;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/assert.h"
 #include "base/provider.h"
 #include "base/settings.h"
 #include "domain/domain.h"
@@ -93,6 +94,7 @@ int UnexpectedStore::link(Block& block) noexcept {
   const int code = PtlMEAppend(domain_.network().interface(), portal_, &entry, PTL_OVERFLOW_LIST,
                                &block, &block.entry);
   if (code != PTL_OK) return failed(FI_LOG_EP_DATA, "PtlMEAppend of a block", code);
+  OFI_ASSERT(!block.is_linked);
   block.is_linked = true;
   return 0;
 }
@@ -112,13 +114,16 @@ int UnexpectedStore::link_another() {
 // The reserve stays behind the blocks, so that these are used first. One that has been used stays
 // where it is until it is full.
 int UnexpectedStore::renew_reserve() {
-  if (reserve_ != nullptr && reserve_->is_linked && PtlMEUnlink(reserve_->entry) == PTL_OK)
+  if (reserve_ != nullptr && reserve_->is_linked && PtlMEUnlink(reserve_->entry) == PTL_OK) {
+    reserve_->is_linked = false;
     return link(*reserve_);
+  }
   reserve_ = make(std::max(settings().reserve_bytes, 8 * settings().eager_bytes), true);
   return reserve_ != nullptr ? link(*reserve_) : -FI_ENOMEM;
 }
 
 void UnexpectedStore::replace(Block& block) {
+  OFI_ASSERT(block.is_linked && block.store == this);
   block.is_linked = false;
   if (portal_ == PTL_PT_ANY) return;
   if (!block.is_reserve) (void)link_another();
