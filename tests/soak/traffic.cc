@@ -49,10 +49,10 @@ class Client {
                      first_client_pid + order_.slot, nullptr, nullptr, &ni_);
     if (code != PTL_OK) {
       PtlFini();
+      const int ending = complain("PtlNIInit", code);
       // The predecessor with that pid may have been killed a moment ago.
-      return code == PTL_PID_IN_USE || code == PTL_NO_SPACE || code == PTL_FAIL
-                 ? had_no_means
-                 : complain("PtlNIInit", code);
+      return code == PTL_PID_IN_USE || code == PTL_NO_SPACE || code == PTL_FAIL ? had_no_means
+                                                                                : ending;
     }
     if ((code = PtlEQAlloc(ni_, 64, &events_)) != PTL_OK) return complain("PtlEQAlloc", code);
     ptl_md_t md{memory_.data(), memory_.size(), PTL_MD_EVENT_SEND_DISABLE, events_, PTL_CT_NONE};
