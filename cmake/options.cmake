@@ -28,6 +28,10 @@ set(LINTEL_SANITIZE
     ""
     CACHE STRING "Sanitizers: empty, address (with undefined behaviour), or thread")
 set_property(CACHE LINTEL_SANITIZE PROPERTY STRINGS "" address thread)
+set(LINTEL_CACHE_LINE_BYTES
+    64
+    CACHE STRING "Distance of what different threads write: 64, 128, or 256 for A64FX")
+set_property(CACHE LINTEL_CACHE_LINE_BYTES PROPERTY STRINGS 64 128 256)
 
 get_property(is_multi_config GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
 if(NOT is_multi_config AND NOT CMAKE_BUILD_TYPE)
@@ -72,7 +76,8 @@ target_compile_options(
             -fvisibility=hidden
             $<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>
             $<$<BOOL:${LINTEL_WERROR}>:-Werror>)
-target_compile_definitions(lintel_options INTERFACE $<$<BOOL:${LINTEL_ASSERTIONS}>:LINTEL_ASSERTIONS>)
+target_compile_definitions(lintel_options INTERFACE $<$<BOOL:${LINTEL_ASSERTIONS}>:LINTEL_ASSERTIONS>
+                                                    LINTEL_CACHE_LINE_BYTES=${LINTEL_CACHE_LINE_BYTES})
 
 # What thread_annotations.h states about locks is checked. Not in tests: most have one thread.
 add_library(lintel_lock_checks INTERFACE)
@@ -84,6 +89,8 @@ if(LINTEL_HARDENING)
                                                   -Wformat -Werror=format-security)
   if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
     target_compile_options(lintel_options INTERFACE -fcf-protection)
+  else()
+    target_compile_options(lintel_options INTERFACE -mbranch-protection=standard)
   endif()
   target_link_options(lintel_options INTERFACE LINKER:-z,relro LINKER:-z,now)
 endif()

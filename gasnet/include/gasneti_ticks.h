@@ -85,7 +85,8 @@ GASNETT_INLINE(gasnett_spinloop_hint) void gasnett_spinloop_hint(void) {
 #if defined(__x86_64__) || defined(__i386__)
   __asm__ __volatile__("pause" ::: "memory");
 #elif defined(__aarch64__)
-  __asm__ __volatile__("yield" ::: "memory");
+  /* Longer than yield, which most processors take for nothing. */
+  __asm__ __volatile__("isb" ::: "memory");
 #else
   gasnett_compiler_fence();
 #endif

@@ -9,6 +9,7 @@
 #include "dpdk/discovery.h"
 #include "dpdk/port.h"
 #include "transport/packet_link.h"
+#include "util/cache_line.h"
 #include "util/spin_lock.h"
 
 namespace lintel {
@@ -59,8 +60,8 @@ class DpdkSender {
   // Reference count of all memory that buffers refer to: it is freed elsewhere.
   rte_mbuf_ext_shared_info referred_{};
 
-  alignas(64) SpinLock lock_;  // guards the port's queue, and the state
-  State state_ = State::down;  // changed by the poller alone, with the lock
+  alignas(cache_line_bytes) SpinLock lock_;  // guards the port's queue, and the state
+  State state_ = State::down;                // changed by the poller alone, with the lock
 };
 
 }  // namespace lintel

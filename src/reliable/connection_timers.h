@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "reliable/connection.h"
+#include "util/cache_line.h"
 #include "util/doorbell.h"
 
 namespace lintel {
@@ -32,7 +33,7 @@ class PollerWakeup {
 
  private:
   Doorbell* doorbell_ = nullptr;
-  alignas(64) std::atomic<bool> disturbed_{true};
+  alignas(cache_line_bytes) std::atomic<bool> disturbed_{true};
 };
 
 class ConnectionTimers {
@@ -118,7 +119,7 @@ class ConnectionTimers {
   PollerWakeup& wakeup_;
   std::atomic<uint64_t> earliest_ns_{never};  // no timer is due earlier
   std::atomic<Connection*> new_{nullptr};
-  alignas(64) Connection* active_ = nullptr;
+  alignas(cache_line_bytes) Connection* active_ = nullptr;
 };
 
 }  // namespace lintel

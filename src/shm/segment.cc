@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <new>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "util/local_rank.h"
 #include "util/log.h"
 #include "util/own_names.h"
+#include "util/page_size.h"
 #include "util/prefault.h"
 #include "util/text.h"
 
@@ -212,9 +214,21 @@ LaneControl* Segment::lane(uint32_t lane) const noexcept {
 }
 
 void Segment::clear_lane(uint32_t number) const noexcept {
-  const uint64_t bytes = geometry_.place(number).length_bytes;
-  void* const memory = lane(number);
-  if (madvise(memory, bytes, MADV_REMOVE) != 0) std::memset(memory, 0, bytes);
+  clear_shared_memory(reinterpret_cast<std::byte*>(lane(number)),
+                      geometry_.place(number).length_bytes, system_page_bytes());
+}
+
+// The kernel would round the length up to whole pages, and so clear what follows.
+void clear_shared_memory(std::byte* memory, size_t bytes, size_t page_bytes) noexcept {
+  std::byte* const end = memory + bytes;
+  std::byte* const first = memory + (-reinterpret_cast<uintptr_t>(memory) & (page_bytes - 1));
+  std::byte* const last = end - (reinterpret_cast<uintptr_t>(end) & (page_bytes - 1));
+  if (first >= last || madvise(first, static_cast<size_t>(last - first), MADV_REMOVE) != 0) {
+    std::memset(memory, 0, bytes);
+    return;
+  }
+  std::memset(memory, 0, static_cast<size_t>(first - memory));
+  std::memset(last, 0, static_cast<size_t>(end - last));
 }
 
 }  // namespace lintel

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -68,5 +69,8 @@ class Segment {
   uint64_t nonce_ = 0;  // peers read it here to make sure whose memory they reach
   std::string path_;    // empty: it has no name yet
 };
+
+// Makes memory of a shared file zero, and gives its whole pages of `page_bytes` back to the system.
+void clear_shared_memory(std::byte* memory, size_t bytes, size_t page_bytes) noexcept;
 
 }  // namespace lintel

@@ -15,6 +15,9 @@
 #include <new>
 #include <type_traits>
 
+#include "util/cache_line.h"
+#include "util/page_size.h"
+
 namespace lintel {
 
 // T must be default-constructible and have a member `std::atomic<uint32_t> next_free` that the pool
@@ -130,9 +133,8 @@ class Arena {
   }
   // Whole pages of the objects from `first` on; the one at `end` was never used.
   void release_pages(uint32_t first, uint32_t end) noexcept {
-    constexpr uintptr_t page_bytes = 4096;
     const uintptr_t from =
-        (reinterpret_cast<uintptr_t>(objects_ + first) + page_bytes - 1) & ~(page_bytes - 1);
+        page_start(reinterpret_cast<uintptr_t>(objects_ + first) + system_page_bytes() - 1);
     const auto to = reinterpret_cast<uintptr_t>(objects_ + end);
     if (from < to) madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
   }
@@ -156,7 +158,7 @@ class Arena {
   uint32_t capacity_ = 0;
   std::atomic<uint32_t> high_water_{0};
   std::atomic<bool> growing_{false};
-  alignas(64) std::atomic<uint64_t> free_head_{no_index};
+  alignas(cache_line_bytes) std::atomic<uint64_t> free_head_{no_index};
 };
 
 }  // namespace lintel

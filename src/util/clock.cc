@@ -1,34 +1,28 @@
-// The time-stamp counter as a clock. Set-up path; ticks_as_ns() is for the message path.
+// The counter of the processor as a clock. Set-up path; ticks_as_ns() is for the message path.
 #include "util/clock.h"
 
-#include "util/clock_rate.h"
-
-#if defined(__x86_64__)
-#include <cpuid.h>
 #include <fcntl.h>
 #include <unistd.h>
+
+#include "util/clock_rate.h"
+#if defined(__x86_64__)
+#include <cpuid.h>
 #include <x86intrin.h>
+#endif
 
 #include <cstring>
 
 #include "util/new_descriptor.h"
-#endif
 
 namespace lintel {
 
-#if defined(__x86_64__)
-
 namespace {
 
-uint64_t start_ticks;
-uint64_t start_ns;
-uint64_t ns_per_tick;  // fixed-point number with clock_fraction_bits behind the point
+#if defined(__x86_64__)
 
-uint64_t ticks_as_ns() noexcept {
-  __extension__ using Wide = unsigned __int128;
-  const uint64_t ticks = __rdtsc() - start_ticks;
-  return start_ns + static_cast<uint64_t>(Wide{ticks} * ns_per_tick >> clock_fraction_bits);
-}
+constexpr char counter_name[] = "tsc\n";  // the kernel's name of it
+
+inline uint64_t read_counter() noexcept { return __rdtsc(); }
 
 bool has_steady_counter() noexcept {
   constexpr unsigned power_leaf = 0x80000007;
@@ -37,13 +31,46 @@ bool has_steady_counter() noexcept {
   return __get_cpuid(power_leaf, &a, &b, &c, &d) != 0 && (d & invariant) != 0;
 }
 
+#elif defined(__aarch64__)
+
+constexpr char counter_name[] = "arch_sys_counter\n";
+
+// The virtual count of the generic timer. Without the barrier it could be read ahead of earlier
+// instructions, so that of two readings the second were lower.
+inline uint64_t read_counter() noexcept {
+  uint64_t ticks;
+  asm volatile("isb\n\tmrs %0, cntvct_el0" : "=r"(ticks) : : "memory");
+  return ticks;
+}
+
+// The architecture demands a constant rate. A slow counter would give a time too rough for delays
+// of microseconds.
+bool has_steady_counter() noexcept {
+  constexpr uint64_t least_rate_hz = 20'000'000;
+  uint64_t rate_hz;
+  asm("mrs %0, cntfrq_el0" : "=r"(rate_hz));
+  return (rate_hz & 0xffffffff) >= least_rate_hz;
+}
+
+#endif
+
+uint64_t start_ticks;
+uint64_t start_ns;
+uint64_t ns_per_tick;  // fixed-point number with clock_fraction_bits behind the point
+
+uint64_t ticks_as_ns() noexcept {
+  __extension__ using Wide = unsigned __int128;
+  const uint64_t ticks = read_counter() - start_ticks;
+  return start_ns + static_cast<uint64_t>(Wide{ticks} * ns_per_tick >> clock_fraction_bits);
+}
+
 // The kernel compares the counters of all processors, and uses another clock when they differ.
 bool kernel_trusts_counter() noexcept {
   const Descriptor file =
       open_file("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY);
-  char name[8] = {};
+  char name[sizeof counter_name + 1] = {};
   return file.is_open() && read(file.get(), name, sizeof name - 1) > 0 &&
-         std::strcmp(name, "tsc\n") == 0;
+         std::strcmp(name, counter_name) == 0;
 }
 
 // Reads both clocks at one moment: of several attempts, the one with the least time between the
@@ -52,9 +79,9 @@ ClockReading read_both() noexcept {
   ClockReading best{};
   uint64_t least = UINT64_MAX;
   for (int attempt = 0; attempt < 8; ++attempt) {
-    const uint64_t before = __rdtsc();
+    const uint64_t before = read_counter();
     const uint64_t ns = now_ns();
-    const uint64_t after = __rdtsc();
+    const uint64_t after = read_counter();
     if (after - before >= least) continue;
     least = after - before;
     best = {before + (after - before) / 2, ns};
@@ -79,14 +106,6 @@ Clock choose() noexcept {
 }
 
 }  // namespace
-
-#else
-
-namespace {
-Clock choose() noexcept { return now_ns; }
-}  // namespace
-
-#endif
 
 Clock quick_clock() noexcept {
   static const Clock clock = choose();

@@ -1,4 +1,5 @@
-// Rate of the time-stamp counter, from two readings of it and of the monotonic clock. Set-up path.
+// Rate of the counter of the processor, from two readings of it and of the monotonic clock. Set-up
+// path.
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,10 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <immintrin.h>
-#elif defined(__ARM_FEATURE_CRC32)
-#include <arm_acle.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
+
+#include <asm/hwcap.h>
 #endif
 
 namespace lintel {
@@ -47,7 +49,7 @@ constexpr std::array<Table, 8> byte_tables = make_byte_tables();
   return word;
 }
 
-#if defined(__x86_64__) || defined(__ARM_FEATURE_CRC32)
+#if defined(__x86_64__) || defined(__aarch64__)
 
 constexpr uint32_t append_zero_bytes(uint32_t check, size_t count) {
   for (size_t i = 0; i < count; ++i) check = (check >> 8) ^ byte_tables[0][check & 0xff];
@@ -92,10 +94,19 @@ LINTEL_CRC_TARGET inline uint32_t step1(uint32_t check, unsigned char byte) noex
 }
 #else
 #define LINTEL_CRC_TARGET
-inline uint32_t step8(uint32_t check, uint64_t word) noexcept { return __crc32cd(check, word); }
-inline uint32_t step4(uint32_t check, uint32_t word) noexcept { return __crc32cw(check, word); }
+// Not intrinsics: compilers offer them only in builds for processors that all have the
+// instructions.
+inline uint32_t step8(uint32_t check, uint64_t word) noexcept {
+  asm(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(check) : "r"(word));
+  return check;
+}
+inline uint32_t step4(uint32_t check, uint32_t word) noexcept {
+  asm(".arch_extension crc\n\tcrc32cw %w0, %w0, %w1" : "+r"(check) : "r"(word));
+  return check;
+}
 inline uint32_t step1(uint32_t check, unsigned char byte) noexcept {
-  return __crc32cb(check, byte);
+  asm(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(check) : "r"(uint32_t{byte}));
+  return check;
 }
 #endif
 
@@ -149,13 +160,11 @@ LINTEL_CRC_TARGET uint32_t crc32c_by_instruction(uint32_t seed, const void* data
   return crc32c_of_few(check, from, bytes);
 }
 
-#endif
-
-#if defined(__x86_64__)
-
 // Best method of the processor.
 enum class Ability : uint8_t { unknown, tables, instructions, folding };
 std::atomic<Ability> ability{Ability::unknown};
+
+#if defined(__x86_64__)
 
 // __builtin_cpu_supports() would do that for every program at its start, whether it needs a check
 // or not. On a virtual machine each of its dozen CPUID instructions takes microseconds.
@@ -182,22 +191,25 @@ std::atomic<Ability> ability{Ability::unknown};
   return found;
 }
 
+#else
+
+[[gnu::cold, gnu::noinline]] Ability ask_processor() noexcept {
+  const bool has_crc = (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
+  const Ability found = has_crc ? Ability::instructions : Ability::tables;
+  ability.store(found, std::memory_order_relaxed);
+  return found;
+}
+
+#endif
+
 bool is_able(Ability wanted) noexcept {
   const Ability known = ability.load(std::memory_order_relaxed);
   return known >= wanted || (known == Ability::unknown && ask_processor() >= wanted);
 }
 
-#endif
+bool has_instruction() noexcept { return is_able(Ability::instructions); }
 
-bool has_instruction() noexcept {
-#if defined(__x86_64__)
-  return is_able(Ability::instructions);
-#elif defined(__ARM_FEATURE_CRC32)
-  return true;
-#else
-  return false;
 #endif
-}
 
 uint32_t crc32c_by_table(uint32_t seed, const void* data, size_t bytes) noexcept {
   const auto* from = static_cast<const unsigned char*>(data);
@@ -216,7 +228,7 @@ uint32_t crc32c_by_table(uint32_t seed, const void* data, size_t bytes) noexcept
 }
 
 uint32_t crc32c_unfolded(uint32_t seed, const void* data, size_t bytes) noexcept {
-#if defined(__x86_64__) || defined(__ARM_FEATURE_CRC32)
+#if defined(__x86_64__) || defined(__aarch64__)
   if (has_instruction()) [[likely]]
     return crc32c_by_instruction(seed, data, bytes);
 #endif
@@ -339,7 +351,7 @@ constexpr Crc32cMethod methods[] = {
 #if defined(__x86_64__)
     {"CRC-32C by folding 512 bits", can_fold_wide, crc32c_by_wide_folding},
 #endif
-#if defined(__x86_64__) || defined(__ARM_FEATURE_CRC32)
+#if defined(__x86_64__) || defined(__aarch64__)
     {"CRC-32C by instructions", has_instruction, crc32c_by_instruction},
 #endif
     {"CRC-32C by tables", always, crc32c_by_table},
@@ -364,7 +376,7 @@ uint32_t crc32c(uint32_t seed, const void* data, size_t bytes) noexcept {
 
 uint32_t crc32c_of_words(uint32_t seed, uint32_t first, uint64_t second, uint64_t third,
                          uint64_t fourth) noexcept {
-#if defined(__x86_64__) || defined(__ARM_FEATURE_CRC32)
+#if defined(__x86_64__) || defined(__aarch64__)
   if (has_instruction()) [[likely]]
     return crc32c_of_words_by_instruction(seed, first, second, third, fourth);
 #endif

@@ -19,8 +19,9 @@ namespace lintel {
 namespace {
 
 // The thread sanitizer keeps a call stack of its own and mends it only in the C library's longjmp;
-// without it, the compiler's own pair saves most of the cost.
-#if defined(__SANITIZE_THREAD__)
+// without it, the compiler's own pair saves most of the cost. Clang has none for Arm.
+#if defined(__SANITIZE_THREAD__) || (defined(__clang__) && defined(__aarch64__))
+#define LINTEL_SYSTEM_JUMPS 1
 using JumpBuffer = jmp_buf;
 #define LINTEL_SET_JUMP(buffer) _setjmp(buffer)
 #else
@@ -58,29 +59,41 @@ class Armed {
 };
 
 [[noreturn]] void resume_at(RecoveryPoint* point) noexcept {
-#if defined(__SANITIZE_THREAD__)
+#if defined(LINTEL_SYSTEM_JUMPS)
   longjmp(point->buffer, 1);
 #else
   __builtin_longjmp(point->buffer, 1);
 #endif
 }
 
+#if defined(__x86_64__)
+using Register = greg_t;
+[[nodiscard]] Register& instruction_pointer(void* context) noexcept {
+  return static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP];
+}
+#elif defined(__aarch64__)
+using Register = decltype(mcontext_t::pc);
+[[nodiscard]] Register& instruction_pointer(void* context) noexcept {
+  return static_cast<ucontext_t*>(context)->uc_mcontext.pc;
+}
+#endif
+
 // Makes the return from the handler continue in resume_at(), so that the kernel puts the signal
 // mask and the alternate stack back as after any signal.
 void redirect(void* context, RecoveryPoint* point) noexcept {
 #if defined(__x86_64__)
-  greg_t* registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-  constexpr greg_t red_zone = 128;
-  constexpr greg_t direction_flag = 0x400;
-  registers[REG_RSP] = ((registers[REG_RSP] - red_zone) & ~greg_t{15}) - 8;
-  registers[REG_RIP] = reinterpret_cast<greg_t>(&resume_at);
-  registers[REG_RDI] = reinterpret_cast<greg_t>(point);
+  Register* registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  constexpr Register red_zone = 128;
+  constexpr Register direction_flag = 0x400;
+  registers[REG_RSP] = ((registers[REG_RSP] - red_zone) & ~Register{15}) - 8;
+  registers[REG_RDI] = reinterpret_cast<Register>(point);
   registers[REG_EFL] &= ~direction_flag;
 #else
-  // SA_NODEFER and an empty mask: there is nothing to put back.
-  static_cast<void>(context);
-  resume_at(point);
+  mcontext_t& registers = static_cast<ucontext_t*>(context)->uc_mcontext;
+  registers.sp &= ~Register{15};
+  registers.regs[0] = reinterpret_cast<Register>(point);
 #endif
+  instruction_pointer(context) = reinterpret_cast<Register>(&resume_at);
 }
 
 constexpr int caught_signals[] = {SIGSEGV, SIGBUS};
@@ -107,19 +120,12 @@ std::atomic<bool> foreign_fault_said{false};
 // Logs a fault that is not the library's. In a backtrace the handler that passes a fault on looks
 // like its cause. Programs that handle their own faults may have many: if they have a handler, one
 // line is written; before the end of the process a line is always written.
-void tell_foreign_fault(int signal_number, const siginfo_t& info, const void* context,
+void tell_foreign_fault(int signal_number, const siginfo_t& info, void* context,
                         bool ends_process) noexcept {
   if (foreign_fault_said.exchange(true, std::memory_order_relaxed) && !ends_process) return;
-  uintptr_t instruction = 0;
-#if defined(__x86_64__)
-  instruction =
-      static_cast<uintptr_t>(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
-#else
-  static_cast<void>(context);
-#endif
   write_foreign_fault({.signal = signal_number == SIGSEGV ? "SIGSEGV" : "SIGBUS",
                        .address = reinterpret_cast<uintptr_t>(info.si_addr),
-                       .instruction = instruction,
+                       .instruction = static_cast<uintptr_t>(instruction_pointer(context)),
                        .ends_process = ends_process});
 }
 
@@ -153,9 +159,9 @@ void pass_on(int signal_number, siginfo_t* info, void* context) noexcept {
 // True: the fault was in a copy of a few bytes, which fails when the handler returns.
 bool recover_small_copy([[maybe_unused]] void* context) noexcept {
 #ifdef LINTEL_GUARDED_SMALL_COPY
-  greg_t& instruction = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP];
+  Register& instruction = instruction_pointer(context);
   const uintptr_t recovery = recovery_from_small_copy(static_cast<uintptr_t>(instruction));
-  if (recovery != 0) instruction = static_cast<greg_t>(recovery);
+  if (recovery != 0) instruction = static_cast<Register>(recovery);
   return recovery != 0;
 #else
   return false;

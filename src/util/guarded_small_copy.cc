@@ -5,14 +5,24 @@
 
 // Copies from both ends, so that each size takes one path. The stack is not used: after a fault
 // anywhere, the code behind `failed` returns to the caller.
-asm(R"(
-  .pushsection .text
-  .p2align 5
-  .globl lintel_guarded_small_copy
-  .protected lintel_guarded_small_copy
-  .type lintel_guarded_small_copy, @function
-lintel_guarded_small_copy:
-  .cfi_startproc
+#define LINTEL_COPY_BEGIN                        \
+  ".pushsection .text\n"                         \
+  ".p2align 5\n"                                 \
+  ".globl lintel_guarded_small_copy\n"           \
+  ".protected lintel_guarded_small_copy\n"       \
+  ".type lintel_guarded_small_copy, %function\n" \
+  "lintel_guarded_small_copy:\n"                 \
+  ".cfi_startproc\n"
+#define LINTEL_COPY_FAILED "lintel_guarded_small_copy_failed:\n"
+#define LINTEL_COPY_END                                              \
+  ".cfi_endproc\n"                                                   \
+  ".size lintel_guarded_small_copy, . - lintel_guarded_small_copy\n" \
+  ".globl lintel_guarded_small_copy_failed\n"                        \
+  ".hidden lintel_guarded_small_copy_failed\n"                       \
+  ".popsection\n"
+
+#if defined(__x86_64__)
+asm(LINTEL_COPY_BEGIN R"(
   cmpq $8, %rdx
   jb 2f
   cmpq $16, %rdx
@@ -83,15 +93,85 @@ lintel_guarded_small_copy:
   movdqu %xmm5, -16(%rdi,%rdx)
   movl $1, %eax
   ret
-lintel_guarded_small_copy_failed:
+)" LINTEL_COPY_FAILED R"(
   xorl %eax, %eax
   ret
-  .cfi_endproc
-  .size lintel_guarded_small_copy, . - lintel_guarded_small_copy
-  .globl lintel_guarded_small_copy_failed
-  .hidden lintel_guarded_small_copy_failed
-  .popsection
-)");
+)" LINTEL_COPY_END);
+#else
+asm(LINTEL_COPY_BEGIN R"(
+  cmp x2, #8
+  b.lo 2f
+  cmp x2, #16
+  b.hi 1f
+  add x3, x1, x2
+  add x4, x0, x2
+  ldr x5, [x1]
+  ldur x6, [x3, #-8]
+  str x5, [x0]
+  stur x6, [x4, #-8]
+  mov w0, #1
+  ret
+1:
+  add x3, x1, x2
+  add x4, x0, x2
+  cmp x2, #32
+  b.hi 5f
+  ldr q0, [x1]
+  ldur q1, [x3, #-16]
+  str q0, [x0]
+  stur q1, [x4, #-16]
+  mov w0, #1
+  ret
+2:
+  add x3, x1, x2
+  add x4, x0, x2
+  cmp x2, #4
+  b.lo 3f
+  ldr w5, [x1]
+  ldur w6, [x3, #-4]
+  str w5, [x0]
+  stur w6, [x4, #-4]
+  mov w0, #1
+  ret
+3:
+  cmp x2, #2
+  b.lo 4f
+  ldrh w5, [x1]
+  ldurh w6, [x3, #-2]
+  strh w5, [x0]
+  sturh w6, [x4, #-2]
+  mov w0, #1
+  ret
+4:
+  ldrb w5, [x1]
+  strb w5, [x0]
+  mov w0, #1
+  ret
+5:
+  cmp x2, #64
+  b.hi 6f
+  ldp q0, q1, [x1]
+  ldp q2, q3, [x3, #-32]
+  stp q0, q1, [x0]
+  stp q2, q3, [x4, #-32]
+  mov w0, #1
+  ret
+6:
+  ldp q0, q1, [x1]
+  ldr q2, [x1, #32]
+  ldur q3, [x3, #-48]
+  ldp q4, q5, [x3, #-32]
+  stp q0, q1, [x0]
+  str q2, [x0, #32]
+  stur q3, [x4, #-48]
+  stp q4, q5, [x4, #-32]
+  mov w0, #1
+  ret
+)" LINTEL_COPY_FAILED R"(
+  mov w0, #0
+  ret
+)" LINTEL_COPY_END);
+#endif
 
 extern "C" const char lintel_guarded_small_copy_failed[];
 

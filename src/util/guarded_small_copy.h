@@ -7,7 +7,7 @@
 #include <cstdint>
 
 // The sanitizers are to see every access.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define LINTEL_GUARDED_SMALL_COPY 1
 
 namespace lintel {

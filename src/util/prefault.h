@@ -7,14 +7,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "util/page_size.h"
+
 namespace lintel {
 
 // A kernel before 5.14 refuses: pages are mapped as they are written.
 inline void prefault(void* start, size_t bytes) noexcept {
 #ifdef MADV_POPULATE_WRITE
-  constexpr uintptr_t page_bytes = 4096;
   const auto address = reinterpret_cast<uintptr_t>(start);
-  const uintptr_t first = address & ~(page_bytes - 1);
+  const uintptr_t first = page_start(address);
   static_cast<void>(
       madvise(reinterpret_cast<void*>(first), address + bytes - first, MADV_POPULATE_WRITE));
 #endif

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "transport/packet_link.h"
+#include "util/cache_line.h"
 #include "util/spin_lock.h"
 #include "verbs/device_memory.h"
 #include "verbs/resolver.h"
@@ -68,7 +69,7 @@ class UdSender {
   RegisteredBuffer buffer_;  // a slot for each work request
   uint32_t mtu_ = 0;
 
-  alignas(64) SpinLock lock_;
+  alignas(cache_line_bytes) SpinLock lock_;
   uint64_t posted_ LINTEL_GUARDED_BY(lock_) = 0;
   uint64_t completed_ LINTEL_GUARDED_BY(lock_) = 0;
   uint64_t last_signalled_ LINTEL_GUARDED_BY(lock_) = 0;

@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <type_traits>
 
 #include <gtest/gtest.h>
 
@@ -85,20 +86,25 @@ bool is_of_device(int descriptor) {
 
 void on_system_call(int, siginfo_t* info, void* context) {
   dispatch = SYSCALL_DISPATCH_FILTER_ALLOW;
+  mcontext_t& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
 #ifdef __x86_64__
-  auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-  if (over_rdma && info->si_syscall == SYS_write &&
-      is_of_device(static_cast<int>(registers[REG_RDI]))) {
-    const int64_t written =
-        syscall(SYS_write, registers[REG_RDI], registers[REG_RSI], registers[REG_RDX]);
-    registers[REG_RAX] = written < 0 ? -errno : written;
+  const auto descriptor = machine.gregs[REG_RDI];
+  const auto data = machine.gregs[REG_RSI];
+  const auto bytes = machine.gregs[REG_RDX];
+  auto& result = machine.gregs[REG_RAX];
+#else
+  const auto descriptor = machine.regs[0];
+  const auto data = machine.regs[1];
+  const auto bytes = machine.regs[2];
+  auto& result = machine.regs[0];
+#endif
+  if (over_rdma && info->si_syscall == SYS_write && is_of_device(static_cast<int>(descriptor))) {
+    const int64_t written = syscall(SYS_write, descriptor, data, bytes);
+    result = static_cast<std::remove_reference_t<decltype(result)>>(written < 0 ? -errno : written);
     posts = posts + 1;
     unwatched = true;
     return;
   }
-#else
-  static_cast<void>(context);
-#endif
   // A thread that has polled for long without a message yields. That is not part of moving a
   // message.
   if (info->si_syscall == SYS_sched_yield) {

@@ -1,11 +1,13 @@
 // Segments from creation to removal: their names and pids, leftovers of dead processes, forked
 // children.
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -387,6 +389,30 @@ TEST_F(ShmSegment, AForkedChildLeavesTheParentsSegmentAlone) {
   peer->poll(sink, 16);
   EXPECT_EQ(sink.total, 3u);
   EXPECT_EQ(transport->counters().peers_failed, 0u);
+}
+
+// A lane that is cleared may share pages with others where pages are longer than 4 KiB.
+TEST(ShmClear, LeavesItsNeighboursAlone) {
+  constexpr size_t step = 4096;
+  constexpr size_t steps = 40;
+  void* const mapped =
+      mmap(nullptr, steps * step, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  auto* const memory = static_cast<std::byte*>(mapped);
+  for (const size_t page_bytes : {4096, 16384, 65536}) {
+    for (size_t first = 1; first < steps; first += 3) {
+      for (size_t last = first + 1; last < steps; last += 5) {
+        std::memset(memory, 1, steps * step);
+        clear_shared_memory(memory + first * step, (last - first) * step, page_bytes);
+        for (size_t i = 0; i < steps; ++i) {
+          const std::byte expected{i >= first && i < last ? uint8_t{0} : uint8_t{1}};
+          ASSERT_EQ(memory[i * step], expected) << i << " of " << first << " to " << last;
+          ASSERT_EQ(memory[(i + 1) * step - 1], expected) << i << " of " << first << " to " << last;
+        }
+      }
+    }
+  }
+  munmap(mapped, steps * step);
 }
 
 TEST_F(ShmSegment, NonceTellsWhoLives) {

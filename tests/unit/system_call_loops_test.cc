@@ -119,8 +119,13 @@ TEST(SystemCallLoopsTest, ACallThatIsAlwaysInterrupted) {
 }
 
 TEST(SystemCallLoopsTest, AWatchThatIsAlwaysInterrupted) {
+#ifdef SYS_epoll_wait
+  constexpr int wait_call = SYS_epoll_wait;
+#else
+  constexpr int wait_call = SYS_epoll_pwait;
+#endif
   EXPECT_ENDS([] {
-    if (!answer_calls({{SYS_epoll_wait, EINTR}})) return no_filters;
+    if (!answer_calls({{wait_call, EINTR}})) return no_filters;
     const Descriptor event = make_event();
     std::atomic<bool> noticed{false};
     Doorbell doorbell;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "util/asymmetric_fence.h"
+#include "util/cache_line.h"
 #include "util/doorbell.h"
 #include "util/futex.h"
 
@@ -44,7 +45,7 @@ class WaitGate {
   void finish() noexcept { sleepers_.fetch_sub(1, std::memory_order_relaxed); }
 
  private:
-  alignas(64) std::atomic<uint32_t> sleepers_{0};
+  alignas(cache_line_bytes) std::atomic<uint32_t> sleepers_{0};
   std::atomic<uint32_t> word_{0};
   Doorbell* doorbell_ = nullptr;
 };

@@ -114,7 +114,7 @@ void note_use(Library& lib) noexcept {
   if (!keep_from_children(process))
     log_message(LogLevel::info,
                 "children that _Fork() or clone() makes must not call Portals: the kernel has no "
-                "MADV_WIPEONFORK for pages of 4096 bytes");
+                "MADV_WIPEONFORK");
   lib.used.store(true, std::memory_order_release);
 }
 

@@ -1,7 +1,6 @@
 #include "core/library/process_page.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cstdint>
 
@@ -11,8 +10,8 @@ namespace lintel {
 
 bool keep_from_children(ProcessPage& page) noexcept {
   LINTEL_ASSERT(reinterpret_cast<uintptr_t>(&page) % process_page_bytes == 0);
-  return sysconf(_SC_PAGESIZE) == long{process_page_bytes} &&
-         madvise(&page, process_page_bytes, MADV_WIPEONFORK) == 0;
+  LINTEL_ASSERT(process_page_bytes % system_page_bytes() == 0);
+  return madvise(&page, process_page_bytes, MADV_WIPEONFORK) == 0;
 }
 
 }  // namespace lintel

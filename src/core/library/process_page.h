@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include "portals4.h"
+#include "util/page_size.h"
 
 namespace lintel {
 
@@ -17,7 +18,8 @@ class PhysicalInterface;
 inline constexpr unsigned interface_table_size = 32;
 inline constexpr unsigned physical_interfaces = 8;
 
-inline constexpr size_t process_page_bytes = 4096;
+// On a system with shorter pages several.
+inline constexpr size_t process_page_bytes = largest_page_bytes;
 
 // Nothing else may lie in the page.
 struct alignas(process_page_bytes) ProcessPage {
@@ -30,8 +32,7 @@ struct alignas(process_page_bytes) ProcessPage {
 };
 static_assert(sizeof(ProcessPage) == process_page_bytes);
 
-// Set-up path. False: the kernel does not offer this (it needs Linux 4.14), or its pages are
-// longer.
+// Set-up path. False: the kernel does not offer this (it needs Linux 4.14).
 [[nodiscard]] bool keep_from_children(ProcessPage& page) noexcept;
 
 }  // namespace lintel

@@ -12,7 +12,7 @@ namespace lintel {
 namespace {
 
 constexpr size_t reservation_bytes = size_t{1} << 18;
-constexpr size_t cache_line_bytes = 64;
+constexpr size_t line_bytes = 64;
 
 void* acquire(size_t bytes) noexcept {
   if (bytes >= reservation_bytes) {
@@ -20,8 +20,8 @@ void* acquire(size_t bytes) noexcept {
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return memory == MAP_FAILED ? nullptr : memory;
   }
-  const size_t rounded = (bytes + cache_line_bytes - 1) / cache_line_bytes * cache_line_bytes;
-  void* const memory = std::aligned_alloc(cache_line_bytes, rounded);
+  const size_t rounded = (bytes + line_bytes - 1) / line_bytes * line_bytes;
+  void* const memory = std::aligned_alloc(line_bytes, rounded);
   return memory == nullptr ? nullptr : std::memset(memory, 0, rounded);
 }
 

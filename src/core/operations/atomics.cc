@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/operations/atomics_table.h"
+#include "util/cache_line.h"
 #include "util/guarded_memory.h"
 #include "util/spin_lock.h"
 
@@ -21,7 +22,7 @@ constexpr atomics_detail::Dispatch dispatch =
 
 constexpr uintptr_t stripe_bytes = 64;
 constexpr size_t stripes = 64;
-struct alignas(64) Stripe {
+struct alignas(cache_line_bytes) Stripe {
   SpinLock lock;
 };
 static_assert(max_datatype_size <= stripe_bytes, "an item lies in at most two stripes");

@@ -10,6 +10,7 @@
 #include "core/operations/operation.h"
 #include "core/operations/peer.h"
 #include "core/progress/statistics.h"
+#include "util/cache_line.h"
 #include "util/spin_lock.h"
 
 namespace lintel {
@@ -63,8 +64,8 @@ class SendQueues {
   void list(Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock);
 
   PollFlag& work_due_;
-  alignas(64) SpinLock lock_;           // guards the list; taken under send locks
-  std::atomic<Peer*> listed_{nullptr};  // written under the lock
+  alignas(cache_line_bytes) SpinLock lock_;  // guards the list; taken under send locks
+  std::atomic<Peer*> listed_{nullptr};       // written under the lock
 };
 
 }  // namespace lintel

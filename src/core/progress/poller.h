@@ -10,6 +10,7 @@
 #include "core/progress/poll_token.h"
 #include "core/progress/polled_transports.h"
 #include "core/progress/statistics.h"
+#include "util/cache_line.h"
 
 namespace lintel {
 
@@ -113,7 +114,7 @@ class Poller {
   bool by_callers_ = true;
   uint64_t peer_check_interval_ns_ = 0;
   WaitGate gate_;
-  alignas(64) PollToken token_;
+  alignas(cache_line_bytes) PollToken token_;
   PollFlag work_due_;
   PollFlag peer_check_due_;                      // set before work_due_
   std::atomic<uint64_t> next_peer_check_ns_{0};  // written by the holder of the token
