@@ -271,17 +271,18 @@ TEST_P(MissingMemoryTest, BindingItIsNotAnError) {
     TargetSide target(pair);
     InitiatorSide initiator(pair);
     const GuardedPages pages(2);
+    const std::size_t page = GuardedPages::page_bytes;
     pair.on_target([&] {
-      target.append({.start = pages.accessible().data() - 4096,
-                     .length = 4 * 4096,
+      target.append({.start = pages.accessible().data() - page,
+                     .length = 4 * page,
                      .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
     });
     pair.on_initiator([&] {
       fill(pages.accessible(), 8);
-      const Descriptor wide(pair.ni(), {pages.accessible().data() - 4096, 4 * 4096, 0,
+      const Descriptor wide(pair.ni(), {pages.accessible().data() - page, 4 * page, 0,
                                         initiator.source.events.handle(), PTL_CT_NONE});
-      must(PtlPut(wide.handle(), 4096, 8192, PTL_ACK_REQ, pair.target_id(), default_pt_index, 0,
-                  4096, nullptr, 0));
+      must(PtlPut(wide.handle(), page, 2 * page, PTL_ACK_REQ, pair.target_id(), default_pt_index, 0,
+                  page, nullptr, 0));
       initiator.expect_send_and_ack();
     });
     pair.on_target([&] { expect_pattern(pages.accessible(), 8); });

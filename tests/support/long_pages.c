@@ -2,13 +2,12 @@
 // sysconf() says so, mappings begin at such pages, and calls about other addresses are refused or
 // concern whole pages, as by the kernel of such a system.
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <dlfcn.h>
 
 enum { long_page = 65536 };
 
@@ -28,12 +27,12 @@ int getpagesize(void) { return long_page; }
 void* mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
   if ((flags & MAP_FIXED) != 0 || bytes == 0)
     return (void*)syscall(SYS_mmap, address, bytes, protection, flags, file, offset);
-  char* const room =
-      (char*)syscall(SYS_mmap, NULL, whole(bytes) + long_page, PROT_NONE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  char* const room = (char*)syscall(SYS_mmap, NULL, whole(bytes) + long_page, PROT_NONE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return room;
   char* const start = room + (-(uintptr_t)room & (long_page - 1));
-  void* const mapped = (void*)syscall(SYS_mmap, start, bytes, protection, flags | MAP_FIXED, file, offset);
+  void* const mapped =
+      (void*)syscall(SYS_mmap, start, bytes, protection, flags | MAP_FIXED, file, offset);
   if (mapped == MAP_FAILED) return mapped;
   if (start > room) syscall(SYS_munmap, room, (size_t)(start - room));
   char* const end = start + whole(bytes);

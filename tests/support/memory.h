@@ -2,6 +2,7 @@
 #pragma once
 
 #include <portals4.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -39,7 +40,7 @@ class GuardedPages {
 
   [[nodiscard]] std::span<std::byte> accessible() const noexcept;
   [[nodiscard]] std::byte* end() const noexcept;  // first inaccessible byte after them
-  static constexpr std::size_t page_bytes = 4096;
+  static inline const std::size_t page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   // This many bytes behind them are certain to be inaccessible. A message that continues after the
   // first fault must not reach other mappings.
   static constexpr std::size_t gap_bytes = 1 << 20;

@@ -10,8 +10,8 @@ namespace lintel {
 
 bool keep_from_children(ProcessPage& page) noexcept {
   LINTEL_ASSERT(reinterpret_cast<uintptr_t>(&page) % process_page_bytes == 0);
-  LINTEL_ASSERT(process_page_bytes % system_page_bytes() == 0);
-  return madvise(&page, process_page_bytes, MADV_WIPEONFORK) == 0;
+  return process_page_bytes % system_page_bytes() == 0 &&
+         madvise(&page, process_page_bytes, MADV_WIPEONFORK) == 0;
 }
 
 }  // namespace lintel

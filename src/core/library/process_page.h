@@ -32,7 +32,8 @@ struct alignas(process_page_bytes) ProcessPage {
 };
 static_assert(sizeof(ProcessPage) == process_page_bytes);
 
-// Set-up path. False: the kernel does not offer this (it needs Linux 4.14).
+// Set-up path. False: the kernel does not offer this (it needs Linux 4.14), or its pages are
+// longer than expected.
 [[nodiscard]] bool keep_from_children(ProcessPage& page) noexcept;
 
 }  // namespace lintel
