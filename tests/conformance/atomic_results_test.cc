@@ -2,6 +2,7 @@
 // fetched, and the events, in aligned, unaligned and scattered memory.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -217,6 +218,7 @@ TEST_P(AtomicResultsTest, ScatteredSource) {
 
 // spec 3.15.4
 TEST_P(AtomicResultsTest, ConditionalSwapComparesValuesNotPadding) {
+  if (std::numeric_limits<long double>::digits != 64) GTEST_SKIP() << "no padding here";
   run_pair(GetParam(), [](Pair& pair) {
     static_assert(sizeof(long double) == 16, "a long double with padding");
     TargetSide target(pair);
