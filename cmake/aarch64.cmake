@@ -1,5 +1,5 @@
 # Toolchain file for 64-bit Arm on another machine. LINTEL_SYSROOT names a folder with the libraries
-# and headers of that system, such as scripts/sysroot makes; without it those of the compiler are used.
+# and headers of that system, as tests/arm/prepare makes it; without it those of the compiler are used.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(triple aarch64-linux-gnu)
@@ -23,11 +23,4 @@ if(LINTEL_SYSROOT)
   set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
   set(ENV{PKG_CONFIG_SYSROOT_DIR} "${LINTEL_SYSROOT}")
   set(ENV{PKG_CONFIG_LIBDIR} "${LINTEL_SYSROOT}/usr/lib/${triple}/pkgconfig:${LINTEL_SYSROOT}/usr/share/pkgconfig")
-endif()
-find_program(emulator qemu-aarch64)
-if(emulator)
-  set(CMAKE_CROSSCOMPILING_EMULATOR "${emulator}")
-  if(LINTEL_SYSROOT)
-    list(APPEND CMAKE_CROSSCOMPILING_EMULATOR -L "${LINTEL_SYSROOT}")
-  endif()
 endif()
