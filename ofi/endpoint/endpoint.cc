@@ -96,7 +96,7 @@ int Endpoint::bind_counter(Counter& counter, uint64_t flags) noexcept {
             "fi_enable.\n");
     return -FI_EINVAL;
   }
-  if ((flags & remote) != 0 && counter.count_remote() == PTL_CT_NONE) return -FI_ENOMEM;
+  if ((flags & remote) != 0 && counter.count_in_portals() == PTL_CT_NONE) return -FI_ENOMEM;
   for (const auto& [flag, place] : {std::pair{FI_SEND, &counters_.send},
                                     {FI_RECV, &counters_.receive},
                                     {FI_READ, &counters_.read},
@@ -228,7 +228,7 @@ void Endpoint::withdraw_long_send(Operation& operation) noexcept {
   operation.state |= is_delivered;
   if (!operation.has(is_acknowledged)) return;  // its acknowledgment ends it
   domain_.pump().remove_waiting();
-  remove_transmit();
+  remove_transmit(operation);
   if (operation.has(has_segments)) delete static_cast<Segments*>(operation.buffer);
   end_operation(operation);
 }
@@ -249,17 +249,23 @@ void Endpoint::withdraw_entries() noexcept {
 
 void Endpoint::wait_for_operations() noexcept {
   const Deadline deadline(close_timeout_ms);
-  while (domain_.pump().drain(), pending_ != 0 || !posted_.empty()) {
+  while (domain_.pump().drain(), pending_ + deferred_ != 0 || !posted_.empty()) {
     if (deadline.is_over()) {
       FI_WARN(provider(), FI_LOG_EP_CTRL,
               "The endpoint is closed with %zu operations pending. Their memory must stay: read "
               "their completions before fi_close.\n",
-              pending_);
+              pending_ + deferred_);
       return;
     }
     withdraw_entries();
     sched_yield();
   }
+}
+
+void Endpoint::withdraw_deferrals() noexcept {
+  for (Counter* const each : domain_.triggers())
+    each->existing_trigger()->withdraw_if(
+        [this](const TriggeredWork& work) { return work.endpoint() == this; });
 }
 
 void Endpoint::release_bindings() noexcept {
@@ -278,6 +284,7 @@ int Endpoint::close() noexcept {
     if (is_enabled()) {
       const ptl_handle_ni_t interface = domain_.network().interface();
       for (const Portal which : all_portals) PtlPTDisable(interface, portal(which));
+      withdraw_deferrals();
       tagged_.discard_delayed();
       message_.discard_delayed();
       withdraw_entries();

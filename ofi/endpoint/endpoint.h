@@ -13,6 +13,7 @@
 #include "domain/domain.h"
 #include "endpoint/channel.h"
 #include "endpoint/claimed_messages.h"
+#include "endpoint/deferral.h"
 #include "endpoint/operation.h"
 #include "endpoint/operation_pool.h"
 #include "endpoint/posted_table.h"
@@ -29,6 +30,11 @@ struct Direction {
 
   [[nodiscard]] bool reports(uint64_t flags) const noexcept {
     return queue != nullptr && (!is_selective || (flags & FI_COMPLETION) != 0);
+  }
+  // A work gives an entry only if it asks for that.
+  [[nodiscard]] bool reports(uint64_t flags, const Deferral* deferral) const noexcept {
+    const bool is_work = deferral != nullptr && deferral->is_work();
+    return reports(flags) && (!is_work || (flags & FI_COMPLETION) != 0);
   }
 };
 
@@ -103,21 +109,37 @@ class Endpoint : public fid_ep {
     operation->context = context;
     return *operation;
   }
+  // The same for an operation that is held back, unless `deferral` is NULL.
+  [[nodiscard]] Operation& begin_operation(OwnerKind kind, void* context, Deferral* deferral) {
+    if (deferral == nullptr) [[likely]]
+      return begin_operation(kind, context);
+    Operation& operation = begin_operation(kind, deferral, true);
+    operation.state |= is_deferred;
+    return operation;
+  }
   void end_operation(Operation& operation) {
+    if (!operation.has(is_pooled)) return;
+    if (operation.has(is_deferred)) [[unlikely]]
+      deferral_of(operation).end();
+    pool_.give_back(&operation);
+  }
+  // Of an operation that has not begun in the end. Its deferral stays.
+  void abandon(Operation& operation) {
     if (operation.has(is_pooled)) pool_.give_back(&operation);
   }
   void forget(const OperationReference& reference) {
-    if (reference.in_pool) pool_.give_back(reference.operation);
+    if (reference.in_pool) end_operation(*reference.operation);
   }
   // Operations with an event to come at this initiator.
   [[nodiscard]] bool may_transmit(size_t count = 1) { return domain_.pump().may_transmit(count); }
-  void add_transmits(size_t count = 1) noexcept {
-    pending_ += count;
+  void add_transmits(const Operation& operation, size_t count = 1) noexcept {
+    (operation.has(is_deferred) ? deferred_ : pending_) += count;
     domain_.pump().add_transmits(count);
   }
-  void remove_transmit() noexcept {
-    OFI_ASSERT(pending_ != 0);
-    --pending_;
+  void remove_transmit(const Operation& operation) noexcept {
+    size_t& count = operation.has(is_deferred) ? deferred_ : pending_;
+    OFI_ASSERT(count != 0);
+    --count;
     domain_.pump().remove_transmit();
   }
   // Probes of this endpoint that are on their way.
@@ -153,6 +175,7 @@ class Endpoint : public fid_ep {
   void withdraw_long_send(Operation& operation) noexcept;
   void wait_for_operations() noexcept;
   void release_bindings() noexcept;
+  void withdraw_deferrals() noexcept;
   [[nodiscard]] int accept_probes() noexcept;
 
   Domain& domain_;
@@ -168,6 +191,7 @@ class Endpoint : public fid_ep {
   uint32_t next_key_ = 0;
   uint32_t sends_ = 0;
   size_t pending_ = 0;
+  size_t deferred_ = 0;     // the same, of deferred operations
   size_t least_free_ = 64;  // FI_OPT_MIN_MULTI_RECV
   OperationPool pool_;
   PostedTable posted_;

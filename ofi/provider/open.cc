@@ -15,6 +15,7 @@
 #include "fabric/fabric.h"
 #include "memory/memory_region.h"
 #include "transfer/atomic.h"
+#include "transfer/deferred.h"
 #include "transfer/dispatch.h"
 #include "transfer/peer_check.h"
 #include "transfer/tables.h"
@@ -66,7 +67,8 @@ fi_ops_mr region_calls = {.size = sizeof(fi_ops_mr),
                           .reg = MemoryRegion::register_one,
                           .regv = MemoryRegion::register_several,
                           .regattr = MemoryRegion::register_described};
-const DomainCalls domain_calls = {&domain_opens, &region_calls, dispatch, check_peers};
+const DomainCalls domain_calls = {&domain_opens, &region_calls, dispatch, check_peers,
+                                  control_work};
 
 const EndpointCalls endpoint_calls = {.general = &endpoint_ops,
                                       .names = &name_ops,

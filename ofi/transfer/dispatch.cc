@@ -53,6 +53,7 @@ void dispatch(Domain& domain, const ptl_event_t& event) {
       if (event.type == PTL_EVENT_PUT) [[likely]]
         return receive_arrived(*operation, event);
       if (event.type == PTL_EVENT_PUT_OVERFLOW) return receive_found_header(*operation, event);
+      if (event.type == PTL_EVENT_ERROR) return receive_arrived(*operation, event);
       return warn_of(event);
     case OwnerKind::send:
       return send_ended(*operation, event);

@@ -91,7 +91,7 @@ void buffer_used_up(Operation& operation) {
 void part_fetched(Operation& part, const ptl_event_t& event) {
   Endpoint& endpoint = *part.endpoint;
   Operation& operation = *static_cast<Operation*>(part.context);
-  endpoint.remove_transmit();
+  endpoint.remove_transmit(part);
   const MessageHeader header{part.header};
   const Arrival arrival = {header, part.tag, part.extra, encode(part.sender(), header.index())};
   const size_t kept = event.ni_fail_type == PTL_NI_OK ? event.mlength : 0;

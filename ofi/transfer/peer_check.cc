@@ -32,7 +32,7 @@ void send_probe(Endpoint& endpoint, fi_addr_t name) {
     endpoint.end_operation(operation);
     return;
   }
-  endpoint.add_transmits();
+  endpoint.add_transmits(operation);
   endpoint.add_probe();
 }
 
@@ -51,7 +51,7 @@ void check_peers(Domain& domain) {
 
 void probe_ended(Operation& operation, const ptl_event_t& event) {
   Endpoint& endpoint = *operation.endpoint;
-  endpoint.remove_transmit();
+  endpoint.remove_transmit(operation);
   endpoint.remove_probe();
   if (event.ni_fail_type != PTL_NI_OK)
     for (Operation* const each : waiting(endpoint))

@@ -79,6 +79,7 @@ class Side {
   // Puts the name of its peer into the address vector.
   void connect(const std::vector<std::byte>& name);
   [[nodiscard]] std::vector<std::byte> name() const;
+  void close_endpoint() { endpoint_.reset(); }
 
   [[nodiscard]] fid_ep* endpoint() const { return endpoint_.get(); }
   [[nodiscard]] fid_domain* domain() const { return domain_.get(); }
