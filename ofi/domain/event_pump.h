@@ -73,9 +73,8 @@ class EventPump {
   void add_receive() noexcept { ++receives_; }
   void remove_receive() noexcept { --receives_; }
 
-  // Messages that wait for their receiver to get them.
-  void add_waiting() noexcept { ++waiting_; }
-  void remove_waiting() noexcept { --waiting_; }
+  // Asks from time to time whether peers live. Called when there is no event.
+  void check_peers();
 
   void add(LossObserver& observer) { observers_.push_back(&observer); }
   void remove(LossObserver& observer) noexcept { std::erase(observers_, &observer); }
@@ -87,7 +86,6 @@ class EventPump {
 
  private:
   void post_delayed();
-  void check_peers();
   void report_loss();
 
   Domain& domain_;
@@ -95,7 +93,7 @@ class EventPump {
   const PeerCheck check_peers_;
   size_t receives_ = 0;   // posted, so their events fit in the queue
   size_t transmits_ = 0;  // pending
-  size_t waiting_ = 0;
+  unsigned empty_looks_ = 0;
   std::chrono::steady_clock::time_point next_check_;
   size_t most_posted_ = 0;
   size_t most_transmits_ = 0;

@@ -227,7 +227,6 @@ void Endpoint::withdraw_long_send(Operation& operation) noexcept {
   operation.posted = Operation::not_posted;
   operation.state |= is_delivered;
   if (!operation.has(is_acknowledged)) return;  // its acknowledgment ends it
-  domain_.pump().remove_waiting();
   remove_transmit(operation);
   if (operation.has(has_segments)) delete static_cast<Segments*>(operation.buffer);
   end_operation(operation);

@@ -149,6 +149,8 @@ class Endpoint : public fid_ep {
     OFI_ASSERT(probes_ != 0);
     --probes_;
   }
+  // The peer that was probed last; not all are at a time.
+  [[nodiscard]] fi_addr_t& probed_peer() noexcept { return probed_peer_; }
   // A key for a long message, unique among those that wait.
   [[nodiscard]] uint32_t next_key() noexcept { return next_key_++; }
   // An operation with FI_FENCE waits until those before it are complete.
@@ -197,6 +199,7 @@ class Endpoint : public fid_ep {
   PostedTable posted_;
   ClaimedMessages claimed_;
   size_t probes_ = 0;
+  fi_addr_t probed_peer_ = 0;
   ptl_handle_me_t probe_entry_ = PTL_INVALID_HANDLE;
   Channel tagged_{*this, Portal::tagged};
   Channel message_{*this, Portal::message};

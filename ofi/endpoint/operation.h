@@ -58,7 +58,9 @@ struct Operation : EventOwner {
   // Receives: match bits of the message; memory: flags of the completion; long_send: name of the
   // receiver in 64 bits.
   uint64_t tag;
-  uint64_t header;  // receives: header data of the message
+  // Receives: header data of the message; before it arrives, name of the only sender, or
+  // FI_ADDR_NOTAVAIL.
+  uint64_t header;
   // fetch: bytes of the message; memory: parts that are pending; multi_receive: parts that are
   // fetched.
   uint64_t extra;

@@ -124,6 +124,21 @@ ssize_t make_criteria(const Endpoint& endpoint, const ReceiveRequest& request,
   return 0;
 }
 
+fi_addr_t only_sender(const Endpoint& endpoint, const ReceiveRequest& request,
+                      const ptl_me_t& entry) noexcept {
+  return entry.match_id.phys.nid == PTL_NID_ANY ? FI_ADDR_NOTAVAIL
+                                                : endpoint.addresses().resolve(request.source);
+}
+
+void fail_directed_receive(Operation& operation, ptl_ni_fail_t failure) {
+  if (operation.kind == OwnerKind::multi_receive)
+    return end_multi_receive(operation, error_of_failure(failure));
+  if (PtlMEUnlink(operation.endpoint->posted().entry(operation)) != PTL_OK) return;
+  unpost(operation);
+  release_memory(operation);
+  fail_receive(operation, error_of_failure(failure), static_cast<int>(failure));
+}
+
 ReceiveRequest request_to_receive(const fi_msg& message, uint64_t flags) noexcept {
   return {message.msg_iov, message.iov_count, message.addr, 0,
           any_sender,      message.context,   flags,        true};
@@ -148,6 +163,7 @@ ssize_t post_receive(Endpoint& endpoint, const ReceiveRequest& request) {
     operation.state |= reports_completion;
   if (request.is_message) operation.state |= is_message;
   operation.tag = request.tag;
+  operation.header = only_sender(endpoint, request, entry);
   take_memory(operation, request);
   describe_memory(operation, entry);
   Channel& channel = endpoint.channel(request.is_message);
@@ -243,7 +259,7 @@ ssize_t cancel_receive(Endpoint& endpoint, void* context) {
   Operation* const operation = endpoint.posted().find_receive(context);
   if (operation == nullptr) return 0;
   if (operation->kind == OwnerKind::multi_receive) {
-    cancel_multi_receive(*operation);
+    end_multi_receive(*operation, FI_ECANCELED);
     return 0;
   }
   if (PtlMEUnlink(endpoint.posted().entry(*operation)) != PTL_OK) return 0;  // it will complete

@@ -39,6 +39,12 @@ inline constexpr uint64_t any_sender = ~uint64_t{0};
 [[nodiscard]] ssize_t make_criteria(const Endpoint& endpoint, const ReceiveRequest& request,
                                     ptl_me_t& entry) noexcept;
 
+// The name of the only sender that an entry of make_criteria() matches, or FI_ADDR_NOTAVAIL.
+[[nodiscard]] fi_addr_t only_sender(const Endpoint& endpoint, const ReceiveRequest& request,
+                                    const ptl_me_t& entry) noexcept;
+// A receive of a message that cannot come any more. With the lock.
+void fail_directed_receive(Operation& operation, ptl_ni_fail_t failure);
+
 // Without the lock of the domain.
 ssize_t post_receive(Endpoint& endpoint, const ReceiveRequest& request);
 ssize_t cancel_receive(Endpoint& endpoint, void* context);

@@ -274,7 +274,6 @@ void fail_long_send(Operation& operation, ptl_ni_fail_t failure) {
     PtlMEUnlink(endpoint.posted().entry(operation));
     endpoint.posted().remove(operation);
   }
-  if (operation.has(is_acknowledged)) endpoint.domain().pump().remove_waiting();
   endpoint.remove_transmit(operation);
   release_source(operation);
   fail_send(operation, failure);
@@ -282,11 +281,9 @@ void fail_long_send(Operation& operation, ptl_ni_fail_t failure) {
 
 void long_send_advanced(Operation& operation, const ptl_event_t& event) {
   PostedTable& posted = operation.endpoint->posted();
-  EventPump& pump = operation.endpoint->domain().pump();
   const bool is_posted = operation.posted != Operation::not_posted;
   if (event.type == PTL_EVENT_GET) {
     if (is_posted) posted.remove(operation);
-    if (is_posted && operation.has(is_acknowledged)) pump.remove_waiting();
     operation.state |= is_delivered;
     return finish_long(operation);
   }
@@ -298,7 +295,6 @@ void long_send_advanced(Operation& operation, const ptl_event_t& event) {
     posted.remove(operation);
     operation.state |= is_delivered;
   }
-  if (operation.posted != Operation::not_posted) pump.add_waiting();
   finish_long(operation);
 }
 
