@@ -42,7 +42,11 @@ int wait_for(fid_cntr* counter, uint64_t threshold, int timeout_ms) {
   return of(counter).wait(threshold, timeout_ms);
 }
 
-fi_ops counter_object_ops = object_ops([](Object* object) { return Counter::of(object).close(); });
+fi_ops counter_object_ops =
+    object_ops([](Object* object) { return Counter::of(object).close(); }, no_bind,
+               [](Object* object, int command, void* argument) {
+                 return Counter::of(object).control(command, argument);
+               });
 fi_ops_cntr counter_ops = {.size = sizeof(fi_ops_cntr),
                            .read = [](fid_cntr* counter) { return of(counter).read(); },
                            .readerr = [](fid_cntr* counter) { return of(counter).read_errors(); },
@@ -62,12 +66,21 @@ Counter::Counter(Domain& domain, void* context) noexcept
 int Counter::open(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** result,
                   void* context) noexcept {
   const fi_wait_obj wait = attr != nullptr ? attr->wait_obj : FI_WAIT_UNSPEC;
-  if (wait != FI_WAIT_NONE && wait != FI_WAIT_UNSPEC && wait != FI_WAIT_YIELD) {
+  if (wait != FI_WAIT_NONE && wait != FI_WAIT_UNSPEC && wait != FI_WAIT_YIELD &&
+      wait != FI_WAIT_FD) {
     FI_INFO(provider(), FI_LOG_CNTR, "counters have no wait object of kind %d\n", wait);
     return -FI_ENOSYS;
   }
   auto* const counter = new (std::nothrow) Counter(Domain::of(domain), context);
   if (counter == nullptr) return -FI_ENOMEM;
+  if (wait == FI_WAIT_FD) {
+    counter->alarm_ = std::make_unique<CounterAlarm>(counter->domain_);
+    counter->is_plain_ = false;
+    if (const int code = counter->alarm_->open(); code != 0) {
+      (void)counter->close();
+      return code;
+    }
+  }
   *result = counter;
   return 0;
 }
@@ -86,6 +99,7 @@ int Counter::close() noexcept {
     }
     if (trigger_ != nullptr) std::erase(domain_.triggers(), this);
     trigger_.reset();
+    alarm_.reset();
     for (const ptl_handle_md_t descriptor : descriptors_)
       if (descriptor != PTL_INVALID_HANDLE) PtlMDRelease(descriptor);
     if (events_ != PTL_CT_NONE) PtlCTFree(events_);
@@ -95,7 +109,28 @@ int Counter::close() noexcept {
   return 0;
 }
 
+void Counter::add_and_tell(uint64_t count) noexcept {
+  if (trigger_ != nullptr) {
+    PtlCTInc(events_, {count, 0});
+  } else {
+    successes_ += count;
+  }
+  ring();
+}
+
+void Counter::add_errors(uint64_t count) noexcept {
+  errors_ += count;
+  ring();
+}
+
+void Counter::set_errors(uint64_t count) noexcept {
+  errors_ = count - counted().failure;
+  ring();
+}
+
 void Counter::set(uint64_t count) noexcept {
+  if (alarm_ != nullptr) alarm_->unwatch();
+  ring();
   if (trigger_ != nullptr) {
     PtlCTSet(events_, {count, counted().failure});
   } else {
@@ -106,7 +141,10 @@ void Counter::set(uint64_t count) noexcept {
 ptl_handle_ct_t Counter::count_in_portals() noexcept {
   if (events_ != PTL_CT_NONE) return events_;
   const int code = PtlCTAlloc(domain_.network().interface(), &events_);
-  if (code == PTL_OK) return events_;
+  if (code == PTL_OK) {
+    if (alarm_ != nullptr && alarm_->is_armed()) alarm_->watch(events_, 1);
+    return events_;
+  }
   (void)failed(FI_LOG_CNTR, "PtlCTAlloc", code);
   return events_ = PTL_CT_NONE;
 }
@@ -116,7 +154,8 @@ Trigger* Counter::trigger() noexcept {
   if (count_in_portals() == PTL_CT_NONE) return nullptr;
   PtlCTInc(events_, {successes_, 0});
   successes_ = 0;
-  trigger_ = std::make_unique<Trigger>(domain_.network().interface(), events_);
+  trigger_ = std::make_unique<Trigger>(domain_.network().interface(), events_, alarm_.get());
+  is_plain_ = false;
   domain_.triggers().push_back(this);
   return trigger_.get();
 }
@@ -148,13 +187,13 @@ ptl_ct_event_t Counter::counted() const noexcept {
 uint64_t Counter::read() noexcept {
   const Guard guard(domain_.lock());
   domain_.progress();
-  return successes();
+  return seen_ = successes();
 }
 
 uint64_t Counter::read_errors() noexcept {
   const Guard guard(domain_.lock());
   domain_.progress();
-  return errors();
+  return seen_errors_ = errors();
 }
 
 void Counter::wait_for_portals(uint64_t threshold, int most_ms) noexcept {
@@ -162,6 +201,23 @@ void Counter::wait_for_portals(uint64_t threshold, int most_ms) noexcept {
   ptl_ct_event_t counts;
   unsigned which = 0;
   PtlCTPoll(&events_, &wanted, 1, static_cast<ptl_time_t>(most_ms), &counts, &which);
+}
+
+int Counter::try_wait() noexcept {
+  if (alarm_ == nullptr) return -FI_EINVAL;
+  const Guard guard(domain_.lock());
+  domain_.progress();
+  const ptl_ct_event_t counts = counted();
+  if (successes_ + counts.success != seen_ || errors_ + counts.failure != seen_errors_)
+    return -FI_EAGAIN;
+  alarm_->arm();
+  if (events_ != PTL_CT_NONE) alarm_->watch(events_, counts.success + 1);
+  return 0;
+}
+
+int Counter::control(int command, void* argument) const noexcept {
+  return alarm_ != nullptr ? alarm_->control(command, argument)
+                           : WaitDescriptor().control(command, argument, FI_WAIT_UNSPEC);
 }
 
 int Counter::wait(uint64_t threshold, int timeout_ms) noexcept {

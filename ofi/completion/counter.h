@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "base/object.h"
+#include "completion/counter_alarm.h"
 #include "completion/trigger.h"
 
 namespace lintel::ofi {
@@ -34,15 +35,15 @@ class Counter : public fid_cntr {
   [[nodiscard]] Domain& domain() const noexcept { return domain_; }
 
   void add(uint64_t count) noexcept {
-    if (trigger_ == nullptr) [[likely]] {
+    if (is_plain_) [[likely]] {
       successes_ += count;
     } else {
-      PtlCTInc(events_, {count, 0});
+      add_and_tell(count);
     }
   }
-  void add_errors(uint64_t count) noexcept { errors_ += count; }
+  void add_errors(uint64_t count) noexcept;
   void set(uint64_t count) noexcept;
-  void set_errors(uint64_t count) noexcept { errors_ = count - counted().failure; }
+  void set_errors(uint64_t count) noexcept;
   // The counting event for what Portals counts; PTL_CT_NONE if there can be none.
   [[nodiscard]] ptl_handle_ct_t count_in_portals() noexcept;
   // What it triggers, or NULL if there is no memory. From then on Portals counts everything.
@@ -60,6 +61,11 @@ class Counter : public fid_cntr {
   [[nodiscard]] uint64_t read_errors() noexcept;
   // Without the lock. Returns 0, -FI_EAVAIL after another error, or -FI_ETIMEDOUT.
   [[nodiscard]] int wait(uint64_t threshold, int timeout_ms) noexcept;
+  // Without the lock. fi_trywait: 0 if the program may sleep on the descriptor, or -FI_EAGAIN if
+  // the counter has changed since the program read it.
+  [[nodiscard]] int try_wait() noexcept;
+  // FI_GETWAIT, FI_GETWAITOBJ.
+  [[nodiscard]] int control(int command, void* argument) const noexcept;
 
   void add_user() noexcept { ++users_; }
   void remove_user() noexcept {
@@ -72,6 +78,10 @@ class Counter : public fid_cntr {
   [[nodiscard]] ptl_ct_event_t counted() const noexcept;
   [[nodiscard]] uint64_t successes() const noexcept { return successes_ + counted().success; }
   [[nodiscard]] uint64_t errors() const noexcept { return errors_ + counted().failure; }
+  void add_and_tell(uint64_t count) noexcept;
+  void ring() noexcept {
+    if (alarm_ != nullptr) alarm_->ring();
+  }
   // Waits a moment for a count of Portals.
   void wait_for_portals(uint64_t threshold, int most_ms) noexcept;
 
@@ -81,7 +91,12 @@ class Counter : public fid_cntr {
   ptl_handle_ct_t events_ = PTL_CT_NONE;
   // By what they count.
   ptl_handle_md_t descriptors_[2] = {PTL_INVALID_HANDLE, PTL_INVALID_HANDLE};
+  std::unique_ptr<CounterAlarm> alarm_;  // FI_WAIT_FD
   std::unique_ptr<Trigger> trigger_;
+  bool is_plain_ = true;  // neither of these
+  // What the program read last.
+  uint64_t seen_ = 0;
+  uint64_t seen_errors_ = 0;
   size_t users_ = 0;  // bindings of endpoints and regions, deferred work
 };
 

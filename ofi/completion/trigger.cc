@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/provider.h"
+#include "completion/counter_alarm.h"
 
 namespace lintel::ofi {
 
@@ -89,6 +90,7 @@ size_t Trigger::withdraw_if(const std::function<bool(const TriggeredWork&)>& is_
       (void)failed(FI_LOG_EP_DATA, "A triggered operation, handed over again", code);
     }
   }
+  if (alarm_ != nullptr) alarm_->watch_again();
   for (const auto& work : withdrawn) {
     give_back_marker(*work);
     work->withdrawn();

@@ -14,6 +14,8 @@
 
 namespace lintel::ofi {
 
+class CounterAlarm;
+
 class TriggeredWork {
  public:
   // PtlTriggeredPut or one of its siblings, but for what triggers it.
@@ -50,9 +52,9 @@ class TriggeredWork {
 // What a counter triggers.
 class Trigger {
  public:
-  // `counter` must outlive this.
-  Trigger(ptl_handle_ni_t interface, ptl_handle_ct_t counter) noexcept
-      : interface_(interface), counter_(counter) {}
+  // `counter` must outlive this; so must its alarm, or NULL.
+  Trigger(ptl_handle_ni_t interface, ptl_handle_ct_t counter, CounterAlarm* alarm) noexcept
+      : interface_(interface), counter_(counter), alarm_(alarm) {}
   ~Trigger();
   Trigger(const Trigger&) = delete;
   Trigger& operator=(const Trigger&) = delete;
@@ -78,6 +80,7 @@ class Trigger {
 
   const ptl_handle_ni_t interface_;
   const ptl_handle_ct_t counter_;
+  CounterAlarm* const alarm_;
   std::list<std::unique_ptr<TriggeredWork>> works_;  // in the order of start()
   size_t most_unswept_ = 64;
   std::vector<ptl_handle_ct_t> free_markers_;

@@ -9,30 +9,12 @@
 
 #include <rdma/fabric.h>
 
+#include "domain/event_owner.h"
+
 namespace lintel::ofi {
 
 class Endpoint;
 struct Segments;
-
-// Whom the user pointer of an event names.
-enum class OwnerKind : uint8_t {
-  receive,        // an Operation
-  multi_receive,  // an Operation: a buffer for several messages
-  send,           // an Operation: one event when its memory is free, or when it is acknowledged
-  long_send,      // an Operation: the message waits for its receiver
-  fetch,          // an Operation: a receive that gets the data of a long message
-  multi_fetch,    // the same for a part of a multi_receive, which is its context
-  peek,           // an Operation
-  memory,         // an Operation: read, write, atomic
-  probe,          // an Operation: asks whether a peer lives, whose name is in `tag`
-  block,          // a Block of unexpected messages
-  region,         // a MemoryRegion
-};
-
-// The common start of all that user pointers name.
-struct EventOwner {
-  OwnerKind kind;
-};
 
 // Bits of Operation::state. Some have a meaning for each kind.
 inline constexpr uint8_t reports_completion = 1;  // an entry of the completion queue is wanted

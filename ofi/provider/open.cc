@@ -37,6 +37,7 @@ int try_wait(fid_fabric*, Object** objects, int count) {
   for (int i = 0; i < count; ++i) {
     int code = -FI_EINVAL;
     if (objects[i]->fclass == FI_CLASS_CQ) code = CompletionQueue::of(objects[i]).try_wait();
+    if (objects[i]->fclass == FI_CLASS_CNTR) code = Counter::of(objects[i]).try_wait();
     if (objects[i]->fclass == FI_CLASS_EQ) code = EventQueue::of(objects[i]).try_wait();
     if (code != 0) return code;
   }

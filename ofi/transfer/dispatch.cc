@@ -3,6 +3,7 @@
 #include <portals4_lintel.h>
 
 #include "base/provider.h"
+#include "completion/counter_alarm.h"
 #include "endpoint/operation.h"
 #include "endpoint/unexpected_store.h"
 #include "transfer/memory.h"
@@ -73,6 +74,8 @@ void dispatch(Domain& domain, const ptl_event_t& event) {
       return probe_ended(*operation, event);
     case OwnerKind::block:
       return dispatch_block(*static_cast<Block*>(owner), event);
+    case OwnerKind::counter:
+      return static_cast<CounterAlarm*>(owner)->event_counted();
     case OwnerKind::region:
       return region_written(domain, event);
   }

@@ -64,6 +64,7 @@ struct Settings {
   int mr_mode = 0;
   uint64_t transmit_flags = 0;
   bool counters = false;
+  fi_wait_obj counter_wait = FI_WAIT_UNSPEC;
   bool remote_counters = false;  // FI_RMA_EVENT
 };
 
@@ -118,7 +119,7 @@ class Side {
   }
 
  private:
-  void open_counter(Owned<fid_cntr>& counter, uint64_t flag);
+  void open_counter(Owned<fid_cntr>& counter, uint64_t flag, fi_wait_obj wait);
 
   Info info_;
   Owned<fid_fabric> fabric_;
