@@ -77,11 +77,19 @@ class Domain : public fid_domain {
   // By the index in their names.
   void add(Endpoint& endpoint, uint32_t index) noexcept;
   void remove(Endpoint& endpoint, uint32_t index) noexcept;
+  // Those that nothing is sent to.
+  void add_sender(Endpoint& endpoint) { senders_.push_back(&endpoint); }
+  void remove_sender(Endpoint& endpoint) noexcept { std::erase(senders_, &endpoint); }
   [[nodiscard]] Endpoint* endpoint(uint32_t index) const noexcept { return endpoints_[index]; }
   template <typename Action>
   void for_each_endpoint(Action&& action) {
     for (Endpoint* const endpoint : endpoints_)
       if (endpoint != nullptr) action(*endpoint);
+  }
+
+  template <typename Action>
+  void for_each_sender(Action&& action) {
+    for (Endpoint* const endpoint : senders_) action(*endpoint);
   }
 
   // Warns if messages were dropped since the last call, for want of memory for unexpected ones.
@@ -102,6 +110,7 @@ class Domain : public fid_domain {
   ptl_sr_value_t drops_ = 0;
   std::vector<Counter*> triggers_;
   std::array<Endpoint*, most_endpoints> endpoints_{};
+  std::vector<Endpoint*> senders_;
 };
 
 }  // namespace lintel::ofi

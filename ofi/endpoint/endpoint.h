@@ -16,6 +16,7 @@
 #include "endpoint/deferral.h"
 #include "endpoint/operation.h"
 #include "endpoint/operation_pool.h"
+#include "endpoint/portal_block.h"
 #include "endpoint/posted_table.h"
 #include "endpoint/transmit_context.h"
 #include "wire/address.h"
@@ -59,9 +60,20 @@ struct EndpointCalls {
   fi_ops_collective* collective;
 };
 
+class ScalableEndpoint;
+
+// What an endpoint is: itself, or a context of a scalable one.
+enum class Role { whole, transmit, receive };
+struct Membership {
+  ScalableEndpoint* parent = nullptr;
+  Role role = Role::whole;
+  uint32_t position = 0;
+};
+
 class Endpoint : public fid_ep {
  public:
-  Endpoint(Domain& domain, const fi_info& info, const EndpointCalls& calls, void* context) noexcept;
+  Endpoint(Domain& domain, const fi_info& info, const EndpointCalls& calls, void* context,
+           const Membership& membership = {}) noexcept;
 
   [[nodiscard]] static Endpoint& of(fid_ep* endpoint) noexcept {
     return *static_cast<Endpoint*>(endpoint);
@@ -81,7 +93,7 @@ class Endpoint : public fid_ep {
   [[nodiscard]] bool is_enabled() const noexcept { return index_ != no_index; }
   [[nodiscard]] uint32_t index() const noexcept { return index_; }
   [[nodiscard]] ptl_pt_index_t portal(Portal which) const noexcept {
-    return index_ * portals_per_endpoint + static_cast<ptl_pt_index_t>(which);
+    return portal_of(index_, which);
   }
   [[nodiscard]] const Direction& transmit() const noexcept { return transmit_; }
   [[nodiscard]] const Direction& receive() const noexcept { return receive_; }
@@ -152,7 +164,7 @@ class Endpoint : public fid_ep {
   // The peer that was probed last; not all are at a time.
   [[nodiscard]] fi_addr_t& probed_peer() noexcept { return probed_peer_; }
   // A key for a long message, unique among those that wait.
-  [[nodiscard]] uint32_t next_key() noexcept { return next_key_++; }
+  [[nodiscard]] uint32_t next_key() noexcept { return (*keys_)++; }
   // An operation with FI_FENCE waits until those before it are complete.
   [[nodiscard]] bool may_begin(uint64_t flags) {
     if ((flags & FI_FENCE) == 0 || pending_ == 0) [[likely]]
@@ -172,15 +184,18 @@ class Endpoint : public fid_ep {
   int bind_queue(CompletionQueue& queue, uint64_t flags) noexcept;
   int bind_counter(Counter& counter, uint64_t flags) noexcept;
   int enable() noexcept;
-  [[nodiscard]] int open_portals() noexcept;
+  [[nodiscard]] int check_bindings() noexcept;
+  [[nodiscard]] int take_index() noexcept;
+  [[nodiscard]] int open_channels() noexcept;
+  void close_channels() noexcept;
   void withdraw_entries() noexcept;
   void withdraw_long_send(Operation& operation) noexcept;
   void wait_for_operations() noexcept;
   void release_bindings() noexcept;
   void withdraw_deferrals() noexcept;
-  [[nodiscard]] int accept_probes() noexcept;
 
   Domain& domain_;
+  const Membership membership_;
   const uint64_t caps_;
   const bool shares_transmit_;  // FI_SHARED_CONTEXT
   const bool in_contexts_;      // contexts have room for an Operation (FI_CONTEXT2)
@@ -190,7 +205,8 @@ class Endpoint : public fid_ep {
   AddressVector* addresses_ = nullptr;
   TransmitContext* shared_ = nullptr;
   uint32_t index_ = no_index;
-  uint32_t next_key_ = 0;
+  uint32_t own_keys_ = 0;
+  uint32_t* keys_ = &own_keys_;  // of long messages
   uint32_t sends_ = 0;
   size_t pending_ = 0;
   size_t deferred_ = 0;     // the same, of deferred operations

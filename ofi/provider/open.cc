@@ -10,6 +10,7 @@
 #include "completion/counter.h"
 #include "domain/domain.h"
 #include "endpoint/endpoint.h"
+#include "endpoint/scalable_endpoint.h"
 #include "endpoint/transmit_context.h"
 #include "fabric/event_queue.h"
 #include "fabric/fabric.h"
@@ -32,6 +33,8 @@ int open_endpoint_with_flags(fid_domain* domain, fi_info* info, fid_ep** result,
                              void* context) {
   return flags == 0 ? open_endpoint(domain, info, result, context) : -FI_EINVAL;
 }
+
+int open_scalable_endpoint(fid_domain* domain, fi_info* info, fid_ep** result, void* context);
 
 int try_wait(fid_fabric*, Object** objects, int count) {
   for (int i = 0; i < count; ++i) {
@@ -56,7 +59,7 @@ fi_ops_domain domain_opens = {.size = sizeof(fi_ops_domain),
                               .av_open = AddressVector::open,
                               .cq_open = CompletionQueue::open,
                               .endpoint = open_endpoint,
-                              .scalable_ep = unsupported(&fi_ops_domain::scalable_ep),
+                              .scalable_ep = open_scalable_endpoint,
                               .cntr_open = Counter::open,
                               .poll_open = unsupported(&fi_ops_domain::poll_open),
                               .stx_ctx = TransmitContext::open,
@@ -78,6 +81,11 @@ const EndpointCalls endpoint_calls = {.general = &endpoint_ops,
                                       .tagged = &tagged_ops,
                                       .atomic = &atomic_ops,
                                       .collective = &collective_ops};
+
+int open_scalable_endpoint(fid_domain* domain, fi_info* info, fid_ep** result, void* context) {
+  if (info == nullptr) return -FI_EINVAL;
+  return ScalableEndpoint::open(Domain::of(domain), *info, endpoint_calls, result, context);
+}
 
 }  // namespace
 

@@ -87,10 +87,12 @@ void peer_is_lost(Endpoint& endpoint, fi_addr_t name, uint16_t round, ptl_ni_fai
 }  // namespace
 
 void check_peers(Domain& domain) {
-  domain.for_each_endpoint([](Endpoint& endpoint) {
+  const auto check = [](Endpoint& endpoint) {
     if (endpoint.probes() != 0) return;  // the last ones are not answered yet
     for (const fi_addr_t name : next_peers(endpoint)) send_probe(endpoint, name, 0);
-  });
+  };
+  domain.for_each_endpoint(check);
+  domain.for_each_sender(check);
 }
 
 void probe_ended(Operation& operation, const ptl_event_t& event) {

@@ -200,7 +200,8 @@ void insert_an_identifier() {
 
 void send_to_itself() { Loop(FI_TAGGED | FI_LOCAL_COMM).exchange(); }
 
-// What is granted. FI_REMOTE_COMM is what all tests with two processes need.
+// What is granted. FI_REMOTE_COMM is what all tests with two processes need, and FI_NAMED_RX_CTX
+// those of scalable endpoints.
 const std::map<uint64_t, std::function<void()>>& granted() {
   static const std::map<uint64_t, std::function<void()>> functions = {
       {FI_MSG, send_message},
@@ -222,6 +223,7 @@ const std::map<uint64_t, std::function<void()>>& granted() {
       {FI_RMA_EVENT, count_remote_writes},
       {FI_LOCAL_COMM, send_to_itself},
       {FI_REMOTE_COMM, [] {}},
+      {FI_NAMED_RX_CTX, [] {}},
       {FI_AV_USER_ID, insert_an_identifier},
   };
   return functions;
@@ -256,24 +258,18 @@ TEST(CapabilityTest, WithoutHintsAllOfThemAreOffered) {
   });
 }
 
-// Receive contexts that are shared or have names.
-TEST(CapabilityTest, ThereAreNoFurtherContexts) {
+TEST(CapabilityTest, ReceiveContextsAreNotShared) {
   run_alone([](Rank&) {
-    Loop loop(FI_TAGGED);
-    const fi_info& info = loop.side.info();
-    EXPECT_EQ(info.domain_attr->max_ep_tx_ctx, 1u);
-    EXPECT_EQ(info.domain_attr->max_ep_rx_ctx, 1u);
-    EXPECT_EQ(info.domain_attr->max_ep_srx_ctx, 0u);
+    const Loop loop(FI_TAGGED);
+    EXPECT_EQ(loop.side.info().domain_attr->max_ep_srx_ctx, 0u);
     const Info hints = make_hints();
     hints->domain_attr->max_ep_srx_ctx = 1;
     EXPECT_EQ(get_info(hints.get()), nullptr);
     hints->domain_attr->max_ep_srx_ctx = 0;
-    hints->domain_attr->max_ep_rx_ctx = 2;
+    hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
     EXPECT_EQ(get_info(hints.get()), nullptr);
     fid_ep* opened = nullptr;
     EXPECT_EQ(fi_srx_context(loop.side.domain(), nullptr, &opened, nullptr), -FI_ENOSYS);
-    const Info used = get_info(nullptr);
-    EXPECT_EQ(fi_scalable_ep(loop.side.domain(), used.get(), &opened, nullptr), -FI_ENOSYS);
   });
 }
 
