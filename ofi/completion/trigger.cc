@@ -13,9 +13,9 @@ Trigger::~Trigger() {
   for (const ptl_handle_ct_t marker : free_markers_) PtlCTFree(marker);
 }
 
-bool Trigger::has_started(const TriggeredWork& work) noexcept {
+bool TriggeredWork::has_started() const noexcept {
   ptl_ct_event_t counts{};
-  PtlCTGet(work.marker_, &counts);
+  PtlCTGet(marker_, &counts);
   return counts.success != 0;
 }
 
@@ -63,7 +63,7 @@ Trigger::Result Trigger::start(TriggeredWork* work) {
     return result;
   }
   PtlCTCancelTriggered(counter_);
-  if (has_started(*work) && result.calls != 0) {
+  if (work->has_started() && result.calls != 0) {
     work->place_ = works_.emplace(works_.end(), work);
   } else {
     result.calls = 0;
@@ -83,7 +83,7 @@ size_t Trigger::withdraw_if(const std::function<bool(const TriggeredWork&)>& is_
   std::list<std::unique_ptr<TriggeredWork>> withdrawn;
   for (auto each = works_.begin(); each != works_.end();) {
     const auto work = each++;
-    if (has_started(**work)) continue;
+    if ((*work)->has_started()) continue;
     if (is_wanted(**work)) {
       withdrawn.splice(withdrawn.end(), works_, work);
     } else if (const int code = hand_over(**work).code; code != PTL_OK) {
@@ -101,7 +101,7 @@ size_t Trigger::withdraw_if(const std::function<bool(const TriggeredWork&)>& is_
 void Trigger::sweep() noexcept {
   for (auto each = works_.begin(); each != works_.end();) {
     const auto work = each++;
-    if ((*work)->is_silent() && has_started(**work)) end(**work);
+    if ((*work)->is_silent() && (*work)->has_started()) end(**work);
   }
 }
 

@@ -35,6 +35,8 @@ class TriggeredWork {
   // Nothing tells when it has been carried out: it moves a counter.
   [[nodiscard]] virtual bool is_silent() const noexcept = 0;
 
+  // Portals has begun it. After Trigger::start().
+  [[nodiscard]] bool has_started() const noexcept;
   [[nodiscard]] const void* identity() const noexcept { return identity_; }
   [[nodiscard]] const void* endpoint() const noexcept { return endpoint_; }
 
@@ -73,7 +75,6 @@ class Trigger {
   void sweep() noexcept;
 
  private:
-  [[nodiscard]] static bool has_started(const TriggeredWork& work) noexcept;
   [[nodiscard]] ptl_handle_ct_t take_marker() noexcept;
   [[nodiscard]] Result hand_over(TriggeredWork& work) noexcept;
   void give_back_marker(TriggeredWork& work) noexcept;

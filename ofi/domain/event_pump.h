@@ -83,6 +83,10 @@ class EventPump {
   [[nodiscard]] bool may_transmit(size_t operations);
   void add_transmits(size_t operations) noexcept { transmits_ += operations; }
   void remove_transmit() noexcept { --transmits_; }
+  // Operations that are held back leave room for others, which may have to start them.
+  [[nodiscard]] bool may_defer() const noexcept { return deferrals_ < most_transmits_ / 2; }
+  void add_deferral() noexcept { ++deferrals_; }
+  void remove_deferral() noexcept { --deferrals_; }
 
  private:
   void post_delayed();
@@ -95,6 +99,7 @@ class EventPump {
   size_t transmits_ = 0;  // pending
   unsigned empty_looks_ = 0;
   std::chrono::steady_clock::time_point next_check_;
+  size_t deferrals_ = 0;  // held back, or pending
   size_t most_posted_ = 0;
   size_t most_transmits_ = 0;
   std::vector<DelayedReceives*> delayed_;

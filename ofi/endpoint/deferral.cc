@@ -1,16 +1,19 @@
 #include "endpoint/deferral.h"
 
+#include "domain/domain.h"
 #include "endpoint/segments.h"
 
 namespace lintel::ofi {
 
 Deferral::Deferral(const Endpoint* endpoint, const Terms& terms) noexcept
     : TriggeredWork(terms.identity, endpoint, terms.threshold), terms_(terms) {
+  terms_.trigger->domain().pump().add_deferral();
   terms_.trigger->add_user();
   if (terms_.completion != nullptr) terms_.completion->add_user();
 }
 
 Deferral::~Deferral() {
+  terms_.trigger->domain().pump().remove_deferral();
   terms_.trigger->remove_user();
   if (terms_.completion != nullptr) terms_.completion->remove_user();
 }

@@ -85,6 +85,7 @@ ssize_t defer(Endpoint& endpoint, Request request, Action<Request> action,
   std::unique_ptr<Deferral> deferral;
   {
     const Guard guard(endpoint.domain().lock());
+    if (!endpoint.domain().pump().may_defer()) return -FI_EAGAIN;
     deferral = std::make_unique<Deferral>(&endpoint, terms);
   }
   request.deferral = deferral.get();

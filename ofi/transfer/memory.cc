@@ -226,19 +226,14 @@ void region_written(Domain& domain, const ptl_event_t& event) {
 }
 
 MemoryRequest request_to_read(const fi_msg_rma& message, uint64_t flags) noexcept {
-  return {message.msg_iov,
-          message.iov_count,
-          message.addr,
-          message.rma_iov,
-          message.rma_iov_count,
-          0,
-          message.context,
-          flags,
-          true};
+  return {message.msg_iov, message.iov_count,     message.addr,
+          message.rma_iov, message.rma_iov_count, 0,
+          message.context, flags & ~FI_INJECT,    true};
 }
 
 MemoryRequest request_to_write(const fi_msg_rma& message, uint64_t flags) noexcept {
   MemoryRequest request = request_to_read(message, flags);
+  request.flags = flags;
   if ((flags & FI_REMOTE_CQ_DATA) != 0) request.header = MessageHeader::with_data(message.data);
   return request;
 }

@@ -23,7 +23,9 @@ bool is_receive(const Operation& operation) noexcept {
 fi_addr_t awaited_peer(const Operation& operation) noexcept {
   if (operation.kind == OwnerKind::long_send)
     return operation.has(is_acknowledged) ? operation.tag : FI_ADDR_NOTAVAIL;
-  return is_receive(operation) && !operation.has(is_deferred) ? operation.header : FI_ADDR_NOTAVAIL;
+  if (!is_receive(operation)) return FI_ADDR_NOTAVAIL;
+  const bool is_held_back = operation.has(is_deferred) && !deferral_of(operation).has_started();
+  return is_held_back ? FI_ADDR_NOTAVAIL : operation.header;
 }
 
 // Those that wait for a peer.

@@ -804,6 +804,15 @@ TEST(TriggerLimitsTest, ManyWorksAndAClose) {
     --queued;
     EXPECT_EQ(code, -FI_EAGAIN);
     EXPECT_GE(queued, 1000);
+    // They do not keep others from starting.
+    std::vector<std::byte> out(5000);
+    std::vector<std::byte> in(out.size());
+    Context contexts[2];
+    must(fi_trecv(side.endpoint(), in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, 9, 0,
+                  &contexts[0]));
+    must(fi_tsend(side.endpoint(), out.data(), out.size(), nullptr, side.peer(), 9, &contexts[1]));
+    side.next(side.sent());
+    side.next(side.received());
     must(fi_cntr_add(counter.get(), queued - 5));
     must(fi_cntr_wait(completion.get(), queued - 5, 20'000));
     EXPECT_EQ(memory[0], queued - 5);
