@@ -3,8 +3,7 @@
 #include <portals4_lintel.h>
 
 #include "base/provider.h"
-#include "completion/counter_alarm.h"
-#include "endpoint/operation.h"
+#include "endpoint/endpoint.h"
 #include "endpoint/unexpected_store.h"
 #include "transfer/memory.h"
 #include "transfer/multi_receive.h"
