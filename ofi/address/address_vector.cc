@@ -11,6 +11,8 @@
 namespace lintel::ofi {
 namespace {
 
+constexpr int most_context_bits = 8;
+
 AddressVector& of(fid_av* vector) { return *static_cast<AddressVector*>(vector); }
 AddressVector& of(Object* object) { return of(reinterpret_cast<fid_av*>(object)); }
 
@@ -59,13 +61,13 @@ fi_ops_av vector_ops = {.size = sizeof(fi_ops_av),
 
 }  // namespace
 
-AddressVector::AddressVector(Domain& domain, bool is_table, bool as_text, bool reports,
-                             void* context) noexcept
+AddressVector::AddressVector(Domain& domain, const fi_av_attr& attr, void* context) noexcept
     : fid_av{{FI_CLASS_AV, context, &vector_object_ops}, &vector_ops},
       domain_(domain),
-      is_table_(is_table),
-      as_text_(as_text),
-      reports_(reports) {
+      is_table_(attr.type == FI_AV_TABLE || attr.rx_ctx_bits != 0),
+      context_bits_(attr.rx_ctx_bits),
+      as_text_(domain.names_as_text()),
+      reports_((attr.flags & FI_EVENT) != 0) {
   domain_.add_user();
 }
 
@@ -77,15 +79,23 @@ int AddressVector::open(fid_domain* domain, fi_av_attr* attr, fid_av** result,
             attr->name != nullptr ? attr->name : "");
     return -FI_ENOSYS;
   }
-  if (attr->rx_ctx_bits != 0) return -FI_EINVAL;
+  if (attr->rx_ctx_bits < 0 || attr->rx_ctx_bits > most_context_bits) return -FI_EINVAL;
   if (attr->type == FI_AV_UNSPEC) attr->type = owner.vector_type();
   if (attr->type != FI_AV_MAP && attr->type != FI_AV_TABLE) return -FI_EINVAL;
-  auto* const vector =
-      new (std::nothrow) AddressVector(owner, attr->type == FI_AV_TABLE, owner.names_as_text(),
-                                       (attr->flags & FI_EVENT) != 0, context);
+  auto* const vector = new (std::nothrow) AddressVector(owner, *attr, context);
   if (vector == nullptr) return -FI_ENOMEM;
   *result = vector;
   return 0;
+}
+
+fi_addr_t AddressVector::resolve_context(fi_addr_t address) const noexcept {
+  const int position_bits = 64 - context_bits_;
+  const fi_addr_t position = address & ((fi_addr_t{1} << position_bits) - 1);
+  if (position >= table_.size() || table_[position] == FI_ADDR_NOTAVAIL) return FI_ADDR_NOTAVAIL;
+  const Peer first(table_[position]);
+  const uint64_t index = first.index + (address >> position_bits);
+  return index < most_endpoints ? encode(first.process, static_cast<uint32_t>(index))
+                                : FI_ADDR_NOTAVAIL;
 }
 
 int AddressVector::close() noexcept {
@@ -180,7 +190,10 @@ int AddressVector::remove(const fi_addr_t* addresses, size_t count) noexcept {
   for (size_t i = 0; i < count; ++i) {
     const fi_addr_t encoded = resolve(addresses[i]);
     if (encoded == FI_ADDR_NOTAVAIL) return -FI_EINVAL;
-    if (is_table_) table_[addresses[i]] = FI_ADDR_NOTAVAIL;
+    if (is_table_) {
+      if (addresses[i] >= table_.size()) return -FI_EINVAL;  // that of a context
+      table_[addresses[i]] = FI_ADDR_NOTAVAIL;
+    }
     reported_.erase(encoded);
   }
   return 0;

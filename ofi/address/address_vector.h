@@ -17,7 +17,7 @@ class Domain;
 
 class AddressVector : public fid_av {
  public:
-  AddressVector(Domain& domain, bool is_table, bool as_text, bool reports, void* context) noexcept;
+  AddressVector(Domain& domain, const fi_av_attr& attr, void* context) noexcept;
 
   // fi_av_open.
   static int open(fid_domain* domain, fi_av_attr* attr, fid_av** result, void* context) noexcept;
@@ -34,7 +34,8 @@ class AddressVector : public fid_av {
   // The name of an endpoint in 64 bits, or FI_ADDR_NOTAVAIL for a position that is not in use.
   [[nodiscard]] fi_addr_t resolve(fi_addr_t address) const noexcept {
     if (!is_table_) return address;
-    return address < table_.size() ? table_[address] : FI_ADDR_NOTAVAIL;
+    if (address < table_.size()) return table_[address];
+    return context_bits_ != 0 ? resolve_context(address) : FI_ADDR_NOTAVAIL;
   }
   // The fi_addr_t that completions report for a name in 64 bits, or FI_ADDR_NOTAVAIL.
   [[nodiscard]] fi_addr_t find(fi_addr_t encoded) const noexcept;
@@ -45,13 +46,16 @@ class AddressVector : public fid_av {
  private:
   // Reads the name at a position of what insert() was given.
   [[nodiscard]] bool read(const void* addresses, size_t position, Address& address) const noexcept;
+  // Of a receive context of a scalable endpoint (fi_rx_addr): its number is in the highest bits.
+  [[nodiscard]] fi_addr_t resolve_context(fi_addr_t address) const noexcept;
   // Returns the fi_addr_t. `reported` is a user identifier, or NULL.
   [[nodiscard]] fi_addr_t add(fi_addr_t encoded, const fi_addr_t* reported);
 
   void report_error(void* context, size_t position) noexcept;
 
   Domain& domain_;
-  const bool is_table_;
+  const bool is_table_;  // FI_AV_TABLE, or the highest bits are needed
+  const int context_bits_;
   const bool as_text_;
   const bool reports_;  // FI_EVENT: insertions are reported to the event queue
   EventQueue* events_ = nullptr;

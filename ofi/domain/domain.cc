@@ -14,7 +14,10 @@ Domain& of_object(Object* object) { return Domain::of(reinterpret_cast<fid_domai
 
 fi_ops domain_object_ops = object_ops(
     [](Object* object) { return of_object(object).close(); },
-    [](Object* object, Object* other, uint64_t) { return of_object(object).bind(other); });
+    [](Object* object, Object* other, uint64_t) { return of_object(object).bind(other); },
+    [](Object* object, int command, void* argument) {
+      return of_object(object).control(command, argument);
+    });
 bool needs_lock(fi_threading threading) noexcept {
   return threading != FI_THREAD_DOMAIN;  // all others let threads use several endpoints at a time
 }
@@ -25,6 +28,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, const DomainCalls& calls,
                void* context) noexcept
     : fid_domain{{FI_CLASS_DOMAIN, context, &domain_object_ops}, calls.open, calls.regions},
       fabric_(fabric),
+      calls_(calls),
       lock_(needs_lock(info.domain_attr->threading)),
       pump_(*this, calls.handle, calls.check_peers),
       regions_(registration_mode(fabric.api_version, info.domain_attr->mr_mode)),

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <vector>
 
 #include <rdma/fi_domain.h>
 
@@ -17,6 +18,8 @@
 
 namespace lintel::ofi {
 
+class Counter;
+class Domain;
 class Endpoint;
 class Fabric;
 
@@ -26,6 +29,8 @@ struct DomainCalls {
   fi_ops_mr* regions;
   EventHandler handle;
   PeerCheck check_peers;
+  // FI_QUEUE_WORK and its siblings.
+  int (*control_work)(Domain& domain, int command, void* argument);
 };
 
 class Domain : public fid_domain {
@@ -41,6 +46,9 @@ class Domain : public fid_domain {
   [[nodiscard]] int open() noexcept;
   int close() noexcept;
   int bind(Object* object) noexcept;
+  int control(int command, void* argument) noexcept {
+    return calls_.control_work(*this, command, argument);
+  }
 
   [[nodiscard]] Network& network() noexcept { return network_; }
   [[nodiscard]] OptionalLock& lock() noexcept { return lock_; }
@@ -54,6 +62,9 @@ class Domain : public fid_domain {
   [[nodiscard]] bool progresses_itself() const noexcept { return progresses_itself_; }
   [[nodiscard]] bool copies_error_data() const noexcept;
 
+  // Counters that trigger operations. With the lock.
+  [[nodiscard]] std::vector<Counter*>& triggers() noexcept { return triggers_; }
+
   // Shorthands of the pump.
   bool handle_event() { return pump_.handle_event(); }
   void finish_events() { pump_.finish(); }
@@ -66,6 +77,9 @@ class Domain : public fid_domain {
   // By the index in their names.
   void add(Endpoint& endpoint, uint32_t index) noexcept;
   void remove(Endpoint& endpoint, uint32_t index) noexcept;
+  // Those that nothing is sent to.
+  void add_sender(Endpoint& endpoint) { senders_.push_back(&endpoint); }
+  void remove_sender(Endpoint& endpoint) noexcept { std::erase(senders_, &endpoint); }
   [[nodiscard]] Endpoint* endpoint(uint32_t index) const noexcept { return endpoints_[index]; }
   template <typename Action>
   void for_each_endpoint(Action&& action) {
@@ -73,11 +87,17 @@ class Domain : public fid_domain {
       if (endpoint != nullptr) action(*endpoint);
   }
 
+  template <typename Action>
+  void for_each_sender(Action&& action) {
+    for (Endpoint* const endpoint : senders_) action(*endpoint);
+  }
+
   // Warns if messages were dropped since the last call, for want of memory for unexpected ones.
   void report_drops() noexcept;
 
  private:
   Fabric& fabric_;
+  const DomainCalls& calls_;
   OptionalLock lock_;
   Network network_;
   EventPump pump_;
@@ -88,7 +108,9 @@ class Domain : public fid_domain {
   const bool progresses_itself_;
   std::atomic<size_t> users_{0};
   ptl_sr_value_t drops_ = 0;
+  std::vector<Counter*> triggers_;
   std::array<Endpoint*, most_endpoints> endpoints_{};
+  std::vector<Endpoint*> senders_;
 };
 
 }  // namespace lintel::ofi

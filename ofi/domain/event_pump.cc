@@ -12,6 +12,7 @@ namespace lintel::ofi {
 namespace {
 
 constexpr auto peer_check_interval = std::chrono::milliseconds(500);
+constexpr unsigned looks_per_check = 32;  // at the clock
 constexpr unsigned most_events = 256;     // of one progress()
 constexpr int longest_sleep_ms = 20;      // until fi_cq_signal is noticed
 constexpr unsigned rounds_awake = 200;    // of a wait among several threads
@@ -25,7 +26,7 @@ bool EventPump::handle_event() {
   ptl_event_t event;
   const int code = PtlEQGet(domain_.network().events(), &event);
   if (code == PTL_EQ_EMPTY) {
-    if (waiting_ != 0) [[unlikely]]
+    if ((++empty_looks_ % looks_per_check) == 0) [[unlikely]]
       check_peers();
     return false;
   }

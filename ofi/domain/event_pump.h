@@ -73,9 +73,8 @@ class EventPump {
   void add_receive() noexcept { ++receives_; }
   void remove_receive() noexcept { --receives_; }
 
-  // Messages that wait for their receiver to get them.
-  void add_waiting() noexcept { ++waiting_; }
-  void remove_waiting() noexcept { --waiting_; }
+  // Asks from time to time whether peers live. Called when there is no event.
+  void check_peers();
 
   void add(LossObserver& observer) { observers_.push_back(&observer); }
   void remove(LossObserver& observer) noexcept { std::erase(observers_, &observer); }
@@ -84,10 +83,13 @@ class EventPump {
   [[nodiscard]] bool may_transmit(size_t operations);
   void add_transmits(size_t operations) noexcept { transmits_ += operations; }
   void remove_transmit() noexcept { --transmits_; }
+  // Operations that are held back leave room for others, which may have to start them.
+  [[nodiscard]] bool may_defer() const noexcept { return deferrals_ < most_transmits_ / 2; }
+  void add_deferral() noexcept { ++deferrals_; }
+  void remove_deferral() noexcept { --deferrals_; }
 
  private:
   void post_delayed();
-  void check_peers();
   void report_loss();
 
   Domain& domain_;
@@ -95,8 +97,9 @@ class EventPump {
   const PeerCheck check_peers_;
   size_t receives_ = 0;   // posted, so their events fit in the queue
   size_t transmits_ = 0;  // pending
-  size_t waiting_ = 0;
+  unsigned empty_looks_ = 0;
   std::chrono::steady_clock::time_point next_check_;
+  size_t deferrals_ = 0;  // held back, or pending
   size_t most_posted_ = 0;
   size_t most_transmits_ = 0;
   std::vector<DelayedReceives*> delayed_;

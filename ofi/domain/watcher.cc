@@ -11,7 +11,7 @@
 namespace lintel::ofi {
 namespace {
 
-constexpr ptl_time_t longest_wait_ms = 10'000;
+constexpr ptl_time_t longest_wait_ms = 500;  // until peers are looked after
 
 }  // namespace
 
@@ -88,6 +88,7 @@ void Watcher::run() noexcept {
     changed_.notify_all();
     domain_.pump().take(event, code);
     domain_.progress();
+    domain_.pump().check_peers();
   }
 }
 

@@ -29,6 +29,8 @@ class Watcher {
     changed_.notify_all();
   }
   void disarm() noexcept { --armed_; }
+  // A portal table entry of the domain that no message is sent to; its events wake the thread.
+  [[nodiscard]] ptl_pt_index_t portal() const noexcept { return portal_; }
   // The thread waits in Portals for the next event, and nobody else may take it.
   [[nodiscard]] bool is_taking() const noexcept { return is_taking_; }
   // Returns when is_taking() is false. Releases the lock meanwhile.
@@ -42,7 +44,7 @@ class Watcher {
   Domain& domain_;
   std::thread thread_;
   std::condition_variable_any changed_;
-  ptl_pt_index_t portal_ = PTL_PT_ANY;  // for interrupt()
+  ptl_pt_index_t portal_ = PTL_PT_ANY;
   unsigned armed_ = 0;
   unsigned pauses_ = 0;
   bool is_taking_ = false;

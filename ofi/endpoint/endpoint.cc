@@ -6,15 +6,24 @@
 
 #include "base/provider.h"
 #include "base/unsupported.h"
+#include "endpoint/scalable_endpoint.h"
 #include "endpoint/segments.h"
-#include "wire/message_header.h"
 
 namespace lintel::ofi {
 namespace {
 
 constexpr int close_timeout_ms = 5000;
-constexpr Portal all_portals[] = {Portal::tagged, Portal::message,      Portal::rendezvous,
-                                  Portal::memory, Portal::memory_event, Portal::memory_read};
+
+size_t class_of(Role role) noexcept {
+  switch (role) {
+    case Role::transmit:
+      return FI_CLASS_TX_CTX;
+    case Role::receive:
+      return FI_CLASS_RX_CTX;
+    default:
+      return FI_CLASS_EP;
+  }
+}
 
 fi_ops endpoint_object_ops = object_ops([](Object* object) { return Endpoint::of(object).close(); },
                                         [](Object* object, Object* other, uint64_t flags) {
@@ -26,9 +35,9 @@ fi_ops endpoint_object_ops = object_ops([](Object* object) { return Endpoint::of
 
 }  // namespace
 
-Endpoint::Endpoint(Domain& domain, const fi_info& info, const EndpointCalls& calls,
-                   void* context) noexcept
-    : fid_ep{.fid = {FI_CLASS_EP, context, &endpoint_object_ops},
+Endpoint::Endpoint(Domain& domain, const fi_info& info, const EndpointCalls& calls, void* context,
+                   const Membership& membership) noexcept
+    : fid_ep{.fid = {class_of(membership.role), context, &endpoint_object_ops},
              .ops = calls.general,
              .cm = calls.names,
              .msg = calls.message,
@@ -37,11 +46,13 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, const EndpointCalls& cal
              .atomic = calls.atomic,
              .collective = calls.collective},
       domain_(domain),
+      membership_(membership),
       caps_(info.caps),
       shares_transmit_(info.ep_attr != nullptr && info.ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT),
       in_contexts_((info.mode & FI_CONTEXT2) != 0) {
   if (info.tx_attr != nullptr) transmit_.op_flags = info.tx_attr->op_flags;
   if (info.rx_attr != nullptr) receive_.op_flags = info.rx_attr->op_flags;
+  if (membership_.parent != nullptr) keys_ = &membership_.parent->keys();
   domain_.add_user();
 }
 
@@ -96,7 +107,7 @@ int Endpoint::bind_counter(Counter& counter, uint64_t flags) noexcept {
             "fi_enable.\n");
     return -FI_EINVAL;
   }
-  if ((flags & remote) != 0 && counter.count_remote() == PTL_CT_NONE) return -FI_ENOMEM;
+  if ((flags & remote) != 0 && counter.count_in_portals() == PTL_CT_NONE) return -FI_ENOMEM;
   for (const auto& [flag, place] : {std::pair{FI_SEND, &counters_.send},
                                     {FI_RECV, &counters_.receive},
                                     {FI_READ, &counters_.read},
@@ -133,9 +144,17 @@ int Endpoint::control(int command, void* argument) noexcept {
   }
 }
 
-int Endpoint::enable() noexcept {
-  const Guard guard(domain_.lock());
-  if (is_enabled()) return 0;
+int Endpoint::check_bindings() noexcept {
+  if (ScalableEndpoint* const parent = membership_.parent; parent != nullptr) {
+    if (!parent->is_enabled()) {
+      FI_WARN(provider(), FI_LOG_EP_CTRL, "Enable the scalable endpoint before its contexts.\n");
+      return -FI_EOPBADSTATE;
+    }
+    if (addresses_ == nullptr) {
+      addresses_ = parent->addresses();
+      addresses_->add_user();
+    }
+  }
   if (addresses_ == nullptr) {
     FI_WARN(provider(), FI_LOG_EP_CTRL, "Bind an address vector before fi_enable.\n");
     return -FI_ENOAV;
@@ -152,49 +171,53 @@ int Endpoint::enable() noexcept {
     FI_WARN(provider(), FI_LOG_EP_CTRL, "Bind a completion queue or counters before fi_enable.\n");
     return -FI_ENOCQ;
   }
-  if (const int code = open_portals(); code != 0) return code;
+  return 0;
+}
+
+int Endpoint::enable() noexcept {
+  const Guard guard(domain_.lock());
+  if (is_enabled()) return 0;
+  int code = check_bindings();
+  if (code == 0) code = take_index();
+  if (code != 0) return code;
+  if (membership_.role == Role::transmit) {
+    domain_.add_sender(*this);
+    return 0;
+  }
+  return open_channels();
+}
+
+int Endpoint::take_index() noexcept {
+  const Network& network = domain_.network();
+  if (membership_.parent == nullptr) {
+    uint32_t index = 0;
+    if (const int code = allocate_blocks(network, 1, index); code != 0) return code;
+    index_ = index;
+    return accept_probes(network, index_, probe_entry_);
+  }
+  index_ = membership_.parent->index();
+  if (membership_.role == Role::transmit) return 0;
+  index_ += membership_.position;
+  // A context that had the position before may have disabled them.
+  for (const Portal which : all_portals) PtlPTEnable(network.interface(), portal(which));
+  return 0;
+}
+
+int Endpoint::open_channels() noexcept {
   domain_.add(*this, index_);
   int code = tagged_.open();
   if (code == 0) code = message_.open();
-  if (code == 0) code = accept_probes();
   if (code == 0) code = domain_.regions().add_endpoint(*this);
   return code;
 }
 
-// The first block of portal table entries that no endpoint of the process has.
-int Endpoint::open_portals() noexcept {
-  const ptl_handle_ni_t interface = domain_.network().interface();
-  const ptl_handle_eq_t events = domain_.network().events();
-  for (uint32_t index = 0; index < most_endpoints; ++index) {
-    const ptl_pt_index_t first = index * portals_per_endpoint;
-    ptl_pt_index_t portal = 0;
-    int code =
-        PtlPTAlloc(interface, PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE, events, first, &portal);
-    if (code == PTL_PT_IN_USE) continue;
-    for (size_t i = 1; i < std::size(all_portals) && code == PTL_OK; ++i)
-      code = PtlPTAlloc(interface, 0, events, first + static_cast<ptl_pt_index_t>(all_portals[i]),
-                        &portal);
-    if (code != PTL_OK) return failed(FI_LOG_EP_CTRL, "PtlPTAlloc", code);
-    index_ = index;
-    return 0;
-  }
-  FI_WARN(provider(), FI_LOG_EP_CTRL, "%zu endpoints of the process are open; close some.\n",
-          most_endpoints);
-  return -FI_ENOSPC;
-}
-
-// Peers ask whether this process lives (transfer/peer_check.h).
-int Endpoint::accept_probes() noexcept {
-  ptl_me_t entry{};
-  entry.ct_handle = PTL_CT_NONE;
-  entry.uid = PTL_UID_ANY;
-  entry.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE |
-                  PTL_ME_EVENT_COMM_DISABLE;
-  entry.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
-  entry.match_bits = probe_bits;
-  const int code = PtlMEAppend(domain_.network().interface(), portal(Portal::rendezvous), &entry,
-                               PTL_PRIORITY_LIST, nullptr, &probe_entry_);
-  return code == PTL_OK ? 0 : failed(FI_LOG_EP_CTRL, "PtlMEAppend", code);
+void Endpoint::close_channels() noexcept {
+  domain_.regions().remove_endpoint(*this);
+  tagged_.close();
+  message_.close();
+  domain_.pump().drain();
+  domain_.report_drops();
+  domain_.remove(*this, index_);
 }
 
 int Endpoint::name(void* buffer, size_t* size) const noexcept {
@@ -202,6 +225,7 @@ int Endpoint::name(void* buffer, size_t* size) const noexcept {
     FI_WARN(provider(), FI_LOG_EP_CTRL, "An endpoint has its name from fi_enable on.\n");
     return -FI_EOPBADSTATE;
   }
+  if (membership_.parent != nullptr) return membership_.parent->name(buffer, size);
   const ptl_process_t process = domain_.network().process();
   const Address address = {.nid = process.phys.nid, .pid = process.phys.pid, .index = index_};
   return copy_name(address, domain_.names_as_text(), buffer, size);
@@ -227,8 +251,7 @@ void Endpoint::withdraw_long_send(Operation& operation) noexcept {
   operation.posted = Operation::not_posted;
   operation.state |= is_delivered;
   if (!operation.has(is_acknowledged)) return;  // its acknowledgment ends it
-  domain_.pump().remove_waiting();
-  remove_transmit();
+  remove_transmit(operation);
   if (operation.has(has_segments)) delete static_cast<Segments*>(operation.buffer);
   end_operation(operation);
 }
@@ -249,17 +272,23 @@ void Endpoint::withdraw_entries() noexcept {
 
 void Endpoint::wait_for_operations() noexcept {
   const Deadline deadline(close_timeout_ms);
-  while (domain_.pump().drain(), pending_ != 0 || !posted_.empty()) {
+  while (domain_.pump().drain(), pending_ + deferred_ != 0 || !posted_.empty()) {
     if (deadline.is_over()) {
       FI_WARN(provider(), FI_LOG_EP_CTRL,
               "The endpoint is closed with %zu operations pending. Their memory must stay: read "
               "their completions before fi_close.\n",
-              pending_);
+              pending_ + deferred_);
       return;
     }
     withdraw_entries();
     sched_yield();
   }
+}
+
+void Endpoint::withdraw_deferrals() noexcept {
+  for (Counter* const each : domain_.triggers())
+    each->existing_trigger()->withdraw_if(
+        [this](const TriggeredWork& work) { return work.endpoint() == this; });
 }
 
 void Endpoint::release_bindings() noexcept {
@@ -275,23 +304,27 @@ void Endpoint::release_bindings() noexcept {
 int Endpoint::close() noexcept {
   {
     const Guard guard(domain_.lock());
+    const ptl_handle_ni_t interface = domain_.network().interface();
     if (is_enabled()) {
-      const ptl_handle_ni_t interface = domain_.network().interface();
-      for (const Portal which : all_portals) PtlPTDisable(interface, portal(which));
+      const bool receives = membership_.role != Role::transmit;
+      for (const Portal which : all_portals)
+        if (membership_.parent == nullptr || (receives && which != Portal::rendezvous))
+          PtlPTDisable(interface, portal(which));
+      withdraw_deferrals();
       tagged_.discard_delayed();
       message_.discard_delayed();
       withdraw_entries();
       wait_for_operations();
-      domain_.regions().remove_endpoint(*this);
-      tagged_.close();
-      message_.close();
-      domain_.pump().drain();
+      if (receives) {
+        close_channels();
+      } else {
+        domain_.remove_sender(*this);
+      }
       if (probe_entry_ != PTL_INVALID_HANDLE) PtlMEUnlink(probe_entry_);
-      for (const Portal which : all_portals) PtlPTFree(interface, portal(which));
-      domain_.report_drops();
-      domain_.remove(*this, index_);
+      if (membership_.parent == nullptr) free_block(interface, index_);
     }
     release_bindings();
+    if (membership_.parent != nullptr) membership_.parent->remove(*this);
   }
   domain_.remove_user();
   delete this;

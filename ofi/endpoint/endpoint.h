@@ -13,8 +13,10 @@
 #include "domain/domain.h"
 #include "endpoint/channel.h"
 #include "endpoint/claimed_messages.h"
+#include "endpoint/deferral.h"
 #include "endpoint/operation.h"
 #include "endpoint/operation_pool.h"
+#include "endpoint/portal_block.h"
 #include "endpoint/posted_table.h"
 #include "endpoint/transmit_context.h"
 #include "wire/address.h"
@@ -29,6 +31,11 @@ struct Direction {
 
   [[nodiscard]] bool reports(uint64_t flags) const noexcept {
     return queue != nullptr && (!is_selective || (flags & FI_COMPLETION) != 0);
+  }
+  // A work gives an entry only if it asks for that.
+  [[nodiscard]] bool reports(uint64_t flags, const Deferral* deferral) const noexcept {
+    const bool is_work = deferral != nullptr && deferral->is_work();
+    return reports(flags) && (!is_work || (flags & FI_COMPLETION) != 0);
   }
 };
 
@@ -53,9 +60,20 @@ struct EndpointCalls {
   fi_ops_collective* collective;
 };
 
+class ScalableEndpoint;
+
+// What an endpoint is: itself, or a context of a scalable one.
+enum class Role { whole, transmit, receive };
+struct Membership {
+  ScalableEndpoint* parent = nullptr;
+  Role role = Role::whole;
+  uint32_t position = 0;
+};
+
 class Endpoint : public fid_ep {
  public:
-  Endpoint(Domain& domain, const fi_info& info, const EndpointCalls& calls, void* context) noexcept;
+  Endpoint(Domain& domain, const fi_info& info, const EndpointCalls& calls, void* context,
+           const Membership& membership = {}) noexcept;
 
   [[nodiscard]] static Endpoint& of(fid_ep* endpoint) noexcept {
     return *static_cast<Endpoint*>(endpoint);
@@ -75,7 +93,7 @@ class Endpoint : public fid_ep {
   [[nodiscard]] bool is_enabled() const noexcept { return index_ != no_index; }
   [[nodiscard]] uint32_t index() const noexcept { return index_; }
   [[nodiscard]] ptl_pt_index_t portal(Portal which) const noexcept {
-    return index_ * portals_per_endpoint + static_cast<ptl_pt_index_t>(which);
+    return portal_of(index_, which);
   }
   [[nodiscard]] const Direction& transmit() const noexcept { return transmit_; }
   [[nodiscard]] const Direction& receive() const noexcept { return receive_; }
@@ -103,21 +121,37 @@ class Endpoint : public fid_ep {
     operation->context = context;
     return *operation;
   }
+  // The same for an operation that is held back, unless `deferral` is NULL.
+  [[nodiscard]] Operation& begin_operation(OwnerKind kind, void* context, Deferral* deferral) {
+    if (deferral == nullptr) [[likely]]
+      return begin_operation(kind, context);
+    Operation& operation = begin_operation(kind, deferral, true);
+    operation.state |= is_deferred;
+    return operation;
+  }
   void end_operation(Operation& operation) {
+    if (!operation.has(is_pooled)) return;
+    if (operation.has(is_deferred)) [[unlikely]]
+      deferral_of(operation).end();
+    pool_.give_back(&operation);
+  }
+  // Of an operation that has not begun in the end. Its deferral stays.
+  void abandon(Operation& operation) {
     if (operation.has(is_pooled)) pool_.give_back(&operation);
   }
   void forget(const OperationReference& reference) {
-    if (reference.in_pool) pool_.give_back(reference.operation);
+    if (reference.in_pool) end_operation(*reference.operation);
   }
   // Operations with an event to come at this initiator.
   [[nodiscard]] bool may_transmit(size_t count = 1) { return domain_.pump().may_transmit(count); }
-  void add_transmits(size_t count = 1) noexcept {
-    pending_ += count;
+  void add_transmits(const Operation& operation, size_t count = 1) noexcept {
+    (operation.has(is_deferred) ? deferred_ : pending_) += count;
     domain_.pump().add_transmits(count);
   }
-  void remove_transmit() noexcept {
-    OFI_ASSERT(pending_ != 0);
-    --pending_;
+  void remove_transmit(const Operation& operation) noexcept {
+    size_t& count = operation.has(is_deferred) ? deferred_ : pending_;
+    OFI_ASSERT(count != 0);
+    --count;
     domain_.pump().remove_transmit();
   }
   // Probes of this endpoint that are on their way.
@@ -127,8 +161,10 @@ class Endpoint : public fid_ep {
     OFI_ASSERT(probes_ != 0);
     --probes_;
   }
+  // The peer that was probed last; not all are at a time.
+  [[nodiscard]] fi_addr_t& probed_peer() noexcept { return probed_peer_; }
   // A key for a long message, unique among those that wait.
-  [[nodiscard]] uint32_t next_key() noexcept { return next_key_++; }
+  [[nodiscard]] uint32_t next_key() noexcept { return (*keys_)++; }
   // An operation with FI_FENCE waits until those before it are complete.
   [[nodiscard]] bool may_begin(uint64_t flags) {
     if ((flags & FI_FENCE) == 0 || pending_ == 0) [[likely]]
@@ -148,14 +184,18 @@ class Endpoint : public fid_ep {
   int bind_queue(CompletionQueue& queue, uint64_t flags) noexcept;
   int bind_counter(Counter& counter, uint64_t flags) noexcept;
   int enable() noexcept;
-  [[nodiscard]] int open_portals() noexcept;
+  [[nodiscard]] int check_bindings() noexcept;
+  [[nodiscard]] int take_index() noexcept;
+  [[nodiscard]] int open_channels() noexcept;
+  void close_channels() noexcept;
   void withdraw_entries() noexcept;
   void withdraw_long_send(Operation& operation) noexcept;
   void wait_for_operations() noexcept;
   void release_bindings() noexcept;
-  [[nodiscard]] int accept_probes() noexcept;
+  void withdraw_deferrals() noexcept;
 
   Domain& domain_;
+  const Membership membership_;
   const uint64_t caps_;
   const bool shares_transmit_;  // FI_SHARED_CONTEXT
   const bool in_contexts_;      // contexts have room for an Operation (FI_CONTEXT2)
@@ -165,14 +205,17 @@ class Endpoint : public fid_ep {
   AddressVector* addresses_ = nullptr;
   TransmitContext* shared_ = nullptr;
   uint32_t index_ = no_index;
-  uint32_t next_key_ = 0;
+  uint32_t own_keys_ = 0;
+  uint32_t* keys_ = &own_keys_;  // of long messages
   uint32_t sends_ = 0;
   size_t pending_ = 0;
+  size_t deferred_ = 0;     // the same, of deferred operations
   size_t least_free_ = 64;  // FI_OPT_MIN_MULTI_RECV
   OperationPool pool_;
   PostedTable posted_;
   ClaimedMessages claimed_;
   size_t probes_ = 0;
+  fi_addr_t probed_peer_ = 0;
   ptl_handle_me_t probe_entry_ = PTL_INVALID_HANDLE;
   Channel tagged_{*this, Portal::tagged};
   Channel message_{*this, Portal::message};

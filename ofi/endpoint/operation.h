@@ -9,40 +9,23 @@
 
 #include <rdma/fabric.h>
 
+#include "domain/event_owner.h"
+
 namespace lintel::ofi {
 
 class Endpoint;
 struct Segments;
 
-// Whom the user pointer of an event names.
-enum class OwnerKind : uint8_t {
-  receive,        // an Operation
-  multi_receive,  // an Operation: a buffer for several messages
-  send,           // an Operation: one event when its memory is free, or when it is acknowledged
-  long_send,      // an Operation: the message waits for its receiver
-  fetch,          // an Operation: a receive that gets the data of a long message
-  multi_fetch,    // the same for a part of a multi_receive, which is its context
-  peek,           // an Operation
-  memory,         // an Operation: read, write, atomic
-  probe,          // an Operation: asks whether a peer lives, whose name is in `tag`
-  block,          // a Block of unexpected messages
-  region,         // a MemoryRegion
-};
-
-// The common start of all that user pointers name.
-struct EventOwner {
-  OwnerKind kind;
-};
-
-// Bits of Operation::state.
+// Bits of Operation::state. Some have a meaning for each kind.
 inline constexpr uint8_t reports_completion = 1;  // an entry of the completion queue is wanted
 inline constexpr uint8_t is_pooled = 2;           // memory of the provider
 inline constexpr uint8_t is_message = 4;          // FI_MSG, not FI_TAGGED
 inline constexpr uint8_t is_acknowledged = 8;     // long_send: the header has arrived
 inline constexpr uint8_t is_delivered = 16;       // long_send: the data is not needed any more
 inline constexpr uint8_t has_segments = 32;       // `buffer` is a Segments
-inline constexpr uint8_t is_unlinked = 64;        // multi_receive: the buffer is used up
-inline constexpr uint8_t has_failed = 128;
+inline constexpr uint8_t has_failed = 8;          // memory
+inline constexpr uint8_t is_unlinked = 16;        // multi_receive: the buffer is used up
+inline constexpr uint8_t is_deferred = 64;        // `context` is a Deferral
 
 struct Operation : EventOwner {
   static constexpr uint32_t not_posted = UINT32_MAX;
@@ -51,13 +34,15 @@ struct Operation : EventOwner {
   uint16_t small;   // peek: what to do with the message; fetch: pid of the sender
   uint32_t posted;  // position in the table of posted entries, or not_posted; fetch: nid
   Endpoint* endpoint;
-  void* context;  // of the program
+  void* context;  // of the program; see context_of()
   void* buffer;
   size_t length;  // bytes, of the buffer or of what is sent
   // Receives: match bits of the message; memory: flags of the completion; long_send: name of the
   // receiver in 64 bits.
   uint64_t tag;
-  uint64_t header;  // receives: header data of the message
+  // Receives: header data of the message; before it arrives, name of the only sender, or
+  // FI_ADDR_NOTAVAIL.
+  uint64_t header;
   // fetch: bytes of the message; memory: parts that are pending; multi_receive: parts that are
   // fetched.
   uint64_t extra;
@@ -85,10 +70,7 @@ struct OperationReference {
   OperationReference() = default;
 
   // A receive with this context.
-  [[nodiscard]] bool is_receive_of(const void* context) const noexcept {
-    if (kind != OwnerKind::receive && kind != OwnerKind::multi_receive) return false;
-    return in_pool ? operation->context == context : operation == context;
-  }
+  [[nodiscard]] bool is_receive_of(const void* context) const noexcept;
 };
 
 }  // namespace lintel::ofi

@@ -35,7 +35,7 @@ class PostedTable {
     release(operation.posted);
     operation.posted = Operation::not_posted;
   }
-  [[nodiscard]] ptl_handle_me_t entry(const Operation& operation) const noexcept {
+  [[nodiscard]] ptl_handle_me_t& entry(const Operation& operation) noexcept {
     return slots_[operation.posted].entry;
   }
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }

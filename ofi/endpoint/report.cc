@@ -35,7 +35,8 @@ void report_cut(CompletionQueue& queue, const fi_cq_tagged_entry& entry, size_t 
 void report_arrival(Endpoint& endpoint, const Operation& operation, const Arrival& arrival,
                     void* context, void* buffer, size_t kept) {
   const bool is_cut = kept < arrival.length;
-  if (Counter* const counter = endpoint.counters().receive; counter != nullptr) {
+  if (Counter* const counter = counter_of(operation, endpoint.counters().receive);
+      counter != nullptr) {
     if (is_cut) {
       counter->add_errors(1);
     } else {
@@ -61,18 +62,19 @@ void report_arrival(Endpoint& endpoint, const Operation& operation, const Arriva
 
 void complete_receive(Operation& operation, const Arrival& arrival, size_t kept) {
   Endpoint& endpoint = *operation.endpoint;
-  report_arrival(endpoint, operation, arrival, operation.context,
+  report_arrival(endpoint, operation, arrival, context_of(operation),
                  operation.has(has_segments) ? nullptr : operation.buffer, kept);
   endpoint.end_operation(operation);
 }
 
 void fail_receive(Operation& operation, int error, int provider_error, uint64_t extra_flags) {
   Endpoint& endpoint = *operation.endpoint;
-  if (Counter* const counter = endpoint.counters().receive; counter != nullptr)
+  if (Counter* const counter = counter_of(operation, endpoint.counters().receive);
+      counter != nullptr)
     counter->add_errors(1);
   if (CompletionQueue* const queue = endpoint.receive().queue; queue != nullptr) {
     fi_cq_err_entry entry{};
-    entry.op_context = operation.context;
+    entry.op_context = context_of(operation);
     entry.flags = FI_RECV | message_flag(operation) | extra_flags;
     entry.tag = operation.has(is_message) ? 0 : operation.tag & ~long_bit;
     entry.err = error;
@@ -94,17 +96,21 @@ void report_peek(Operation& operation, const Arrival& arrival) {
 
 void complete_send(Operation& operation) {
   Endpoint& endpoint = *operation.endpoint;
-  report_sent(endpoint, operation.has(reports_completion), operation.context,
-              FI_SEND | message_flag(operation));
+  if (Counter* const counter = counter_of(operation, endpoint.counters().send); counter != nullptr)
+    counter->add(1);
+  if (operation.has(reports_completion))
+    endpoint.transmit().queue->push(
+        {context_of(operation), FI_SEND | message_flag(operation), 0, nullptr, 0, 0});
   endpoint.end_operation(operation);
 }
 
 void fail_send(Operation& operation, ptl_ni_fail_t failure) {
   Endpoint& endpoint = *operation.endpoint;
-  if (Counter* const counter = endpoint.counters().send; counter != nullptr) counter->add_errors(1);
+  if (Counter* const counter = counter_of(operation, endpoint.counters().send); counter != nullptr)
+    counter->add_errors(1);
   if (CompletionQueue* const queue = endpoint.transmit().queue; queue != nullptr) {
     fi_cq_err_entry entry{};
-    entry.op_context = operation.context;
+    entry.op_context = context_of(operation);
     entry.flags = FI_SEND | message_flag(operation);
     entry.err = error_of_failure(failure);
     entry.prov_errno = static_cast<int>(failure);

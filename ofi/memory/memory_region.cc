@@ -152,7 +152,7 @@ int MemoryRegion::link(Endpoint& endpoint) noexcept {
     Counter* const counter = counter_at(endpoint, portals[i]);
     if (counter != nullptr) {
       each.options |= PTL_ME_EVENT_CT_COMM;
-      each.ct_handle = counter->count_remote();
+      each.ct_handle = counter->count_in_portals();
     }
     const int code =
         PtlMEAppend(domain_.network().interface(), endpoint.portal(portals[i]), &each,
@@ -223,7 +223,7 @@ int MemoryRegion::bind_endpoint(Endpoint& endpoint) noexcept {
 int MemoryRegion::bind_counter(Counter& counter) noexcept {
   const Guard guard(domain_.lock());
   if (counter_ != nullptr) return -FI_EBUSY;
-  if (counter.count_remote() == PTL_CT_NONE) return -FI_ENOMEM;
+  if (counter.count_in_portals() == PTL_CT_NONE) return -FI_ENOMEM;
   counter_ = &counter;
   counter.add_user();
   for (const Link& each : links_) release(each);

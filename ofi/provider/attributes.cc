@@ -51,6 +51,10 @@ void fill_receive(const fi_rx_attr* hints, const fi_info& info, fi_rx_attr& attr
   attr.iov_limit = most_segments;
 }
 
+size_t contexts_in(const fi_ep_attr* hints, size_t fi_ep_attr::*contexts) noexcept {
+  return hints != nullptr ? std::max<size_t>(hints->*contexts, 1) : 1;
+}
+
 void fill_endpoint(const fi_ep_attr* hints, fi_ep_attr& attr) noexcept {
   attr.type = FI_EP_RDM;
   attr.protocol = protocol;
@@ -61,8 +65,8 @@ void fill_endpoint(const fi_ep_attr* hints, fi_ep_attr& attr) noexcept {
   attr.max_order_waw_size = ordered_bytes;
   attr.mem_tag_format = tag_format;
   const bool shares = hints != nullptr && hints->tx_ctx_cnt == FI_SHARED_CONTEXT;
-  attr.tx_ctx_cnt = shares ? FI_SHARED_CONTEXT : 1;
-  attr.rx_ctx_cnt = 1;
+  attr.tx_ctx_cnt = shares ? FI_SHARED_CONTEXT : contexts_in(hints, &fi_ep_attr::tx_ctx_cnt);
+  attr.rx_ctx_cnt = contexts_in(hints, &fi_ep_attr::rx_ctx_cnt);
 }
 
 void fill_domain(uint32_t api_version, const fi_domain_attr* hints, const fi_info& info,
@@ -83,8 +87,8 @@ void fill_domain(uint32_t api_version, const fi_domain_attr* hints, const fi_inf
   attr.ep_cnt = most_endpoints;
   attr.tx_ctx_cnt = most_endpoints;
   attr.rx_ctx_cnt = most_endpoints;
-  attr.max_ep_tx_ctx = 1;
-  attr.max_ep_rx_ctx = 1;
+  attr.max_ep_tx_ctx = most_contexts;
+  attr.max_ep_rx_ctx = most_contexts;
   attr.max_ep_stx_ctx = most_endpoints;
   attr.cntr_cnt = most_queues;
   attr.mr_iov_limit = most_segments;

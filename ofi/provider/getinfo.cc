@@ -64,8 +64,8 @@ bool can_connect(const fi_ep_attr& hints) noexcept {
          at_most("ep_attr->max_order_waw_size", hints.max_order_waw_size, ordered_bytes) &&
          at_most("ep_attr->mem_tag_format", hints.mem_tag_format, tag_bits) &&
          (hints.tx_ctx_cnt == FI_SHARED_CONTEXT ||
-          at_most("ep_attr->tx_ctx_cnt", hints.tx_ctx_cnt, 1)) &&
-         at_most("ep_attr->rx_ctx_cnt", hints.rx_ctx_cnt, 1) &&
+          at_most("ep_attr->tx_ctx_cnt", hints.tx_ctx_cnt, most_contexts)) &&
+         at_most("ep_attr->rx_ctx_cnt", hints.rx_ctx_cnt, most_contexts) &&
          at_most("ep_attr->auth_key_size", hints.auth_key_size, 0);
 }
 
@@ -84,8 +84,8 @@ bool can_open(const fi_domain_attr& hints) noexcept {
          at_most("domain_attr->ep_cnt", hints.ep_cnt, most_endpoints) &&
          at_most("domain_attr->tx_ctx_cnt", hints.tx_ctx_cnt, most_endpoints) &&
          at_most("domain_attr->rx_ctx_cnt", hints.rx_ctx_cnt, most_endpoints) &&
-         at_most("domain_attr->max_ep_tx_ctx", hints.max_ep_tx_ctx, 1) &&
-         at_most("domain_attr->max_ep_rx_ctx", hints.max_ep_rx_ctx, 1) &&
+         at_most("domain_attr->max_ep_tx_ctx", hints.max_ep_tx_ctx, most_contexts) &&
+         at_most("domain_attr->max_ep_rx_ctx", hints.max_ep_rx_ctx, most_contexts) &&
          at_most("domain_attr->max_ep_stx_ctx", hints.max_ep_stx_ctx, most_endpoints) &&
          at_most("domain_attr->max_ep_srx_ctx", hints.max_ep_srx_ctx, 0) &&
          at_most("domain_attr->cntr_cnt", hints.cntr_cnt, most_queues) &&

@@ -10,11 +10,13 @@
 #include "completion/counter.h"
 #include "domain/domain.h"
 #include "endpoint/endpoint.h"
+#include "endpoint/scalable_endpoint.h"
 #include "endpoint/transmit_context.h"
 #include "fabric/event_queue.h"
 #include "fabric/fabric.h"
 #include "memory/memory_region.h"
 #include "transfer/atomic.h"
+#include "transfer/deferred.h"
 #include "transfer/dispatch.h"
 #include "transfer/peer_check.h"
 #include "transfer/tables.h"
@@ -32,10 +34,13 @@ int open_endpoint_with_flags(fid_domain* domain, fi_info* info, fid_ep** result,
   return flags == 0 ? open_endpoint(domain, info, result, context) : -FI_EINVAL;
 }
 
+int open_scalable_endpoint(fid_domain* domain, fi_info* info, fid_ep** result, void* context);
+
 int try_wait(fid_fabric*, Object** objects, int count) {
   for (int i = 0; i < count; ++i) {
     int code = -FI_EINVAL;
     if (objects[i]->fclass == FI_CLASS_CQ) code = CompletionQueue::of(objects[i]).try_wait();
+    if (objects[i]->fclass == FI_CLASS_CNTR) code = Counter::of(objects[i]).try_wait();
     if (objects[i]->fclass == FI_CLASS_EQ) code = EventQueue::of(objects[i]).try_wait();
     if (code != 0) return code;
   }
@@ -54,7 +59,7 @@ fi_ops_domain domain_opens = {.size = sizeof(fi_ops_domain),
                               .av_open = AddressVector::open,
                               .cq_open = CompletionQueue::open,
                               .endpoint = open_endpoint,
-                              .scalable_ep = unsupported(&fi_ops_domain::scalable_ep),
+                              .scalable_ep = open_scalable_endpoint,
                               .cntr_open = Counter::open,
                               .poll_open = unsupported(&fi_ops_domain::poll_open),
                               .stx_ctx = TransmitContext::open,
@@ -66,7 +71,8 @@ fi_ops_mr region_calls = {.size = sizeof(fi_ops_mr),
                           .reg = MemoryRegion::register_one,
                           .regv = MemoryRegion::register_several,
                           .regattr = MemoryRegion::register_described};
-const DomainCalls domain_calls = {&domain_opens, &region_calls, dispatch, check_peers};
+const DomainCalls domain_calls = {&domain_opens, &region_calls, dispatch, check_peers,
+                                  control_work};
 
 const EndpointCalls endpoint_calls = {.general = &endpoint_ops,
                                       .names = &name_ops,
@@ -75,6 +81,11 @@ const EndpointCalls endpoint_calls = {.general = &endpoint_ops,
                                       .tagged = &tagged_ops,
                                       .atomic = &atomic_ops,
                                       .collective = &collective_ops};
+
+int open_scalable_endpoint(fid_domain* domain, fi_info* info, fid_ep** result, void* context) {
+  if (info == nullptr) return -FI_EINVAL;
+  return ScalableEndpoint::open(Domain::of(domain), *info, endpoint_calls, result, context);
+}
 
 }  // namespace
 

@@ -55,11 +55,14 @@ struct AtomicPart {
   uint64_t key;
 };
 
+// `counted` is the descriptor with the counter of a deferred operation, or PTL_INVALID_HANDLE.
 int start_part(Endpoint& endpoint, const AtomicRequest& request, const Peer& peer,
-               const AtomicPart& part, Operation& operation) {
+               const AtomicPart& part, Operation& operation, ptl_handle_md_t counted) {
   const Network& network = endpoint.domain().network();
   const bool is_copied = (request.flags & FI_INJECT) != 0;
+  const bool is_counted = counted != PTL_INVALID_HANDLE;
   const ptl_handle_md_t source = is_copied ? network.copied() : network.acknowledged();
+  const ptl_handle_md_t target = is_counted ? counted : network.replies();
   const auto operand = reinterpret_cast<ptl_size_t>(part.operand);
   const auto result = reinterpret_cast<ptl_size_t>(part.result);
   const ptl_pt_index_t portal = peer.portal(Portal::memory);
@@ -67,14 +70,39 @@ int start_part(Endpoint& endpoint, const AtomicRequest& request, const Peer& pee
   const ptl_op_t what = portals_operation(request.type, request.operation);
   const ptl_datatype_t type = portals_type(request.type);
   const uint64_t header = MessageHeader::with_index(endpoint.index());
-  if (what >= PTL_SWAP)
-    return PtlSwap(network.replies(), result, source, operand, part.bytes, peer.process, portal,
-                   part.key, offset, &operation, header, part.comparand, what, type);
-  if (request.call == AtomicCall::fetch)
-    return PtlFetchAtomic(network.replies(), result, source, operand, part.bytes, peer.process,
-                          portal, part.key, offset, &operation, header, what, type);
+  const bool swaps = what >= PTL_SWAP;
+  const bool fetches = request.call == AtomicCall::fetch;
+  if (request.deferral != nullptr) {
+    request.deferral->add([=, process = peer.process, owner = &operation](ptl_handle_ct_t counter,
+                                                                          ptl_size_t threshold) {
+      if (swaps)
+        return PtlTriggeredSwap(target, result, source, operand, part.bytes, process, portal,
+                                part.key, offset, owner, header, part.comparand, what, type,
+                                counter, threshold);
+      if (fetches)
+        return PtlTriggeredFetchAtomic(target, result, source, operand, part.bytes, process, portal,
+                                       part.key, offset, owner, header, what, type, counter,
+                                       threshold);
+      return PtlTriggeredAtomic(is_counted ? counted : source, operand, part.bytes, PTL_ACK_REQ,
+                                process, portal, part.key, offset, owner, header, what, type,
+                                counter, threshold);
+    });
+    return PTL_OK;
+  }
+  if (swaps)
+    return PtlSwap(target, result, source, operand, part.bytes, peer.process, portal, part.key,
+                   offset, &operation, header, part.comparand, what, type);
+  if (fetches)
+    return PtlFetchAtomic(target, result, source, operand, part.bytes, peer.process, portal,
+                          part.key, offset, &operation, header, what, type);
   return PtlAtomic(source, operand, part.bytes, PTL_ACK_REQ, peer.process, portal, part.key, offset,
                    &operation, header, what, type);
+}
+
+// It has one part.
+bool is_single(const AtomicRequest& request, size_t items) noexcept {
+  return request.remote_count == 1 && request.operand_count <= 1 && request.result_count <= 1 &&
+         (request.call != AtomicCall::compare || items == 1);
 }
 
 // Walks through the lists of a request, part by part.
@@ -154,15 +182,19 @@ ssize_t carry_out(Endpoint& endpoint, const AtomicRequest& request) {
   if (!endpoint.may_begin(request.flags) || !endpoint.may_transmit(items)) return -FI_EAGAIN;
   const Peer peer(endpoint.addresses().resolve(request.target));
   const bool reads = request.call != AtomicCall::update;
-  Operation& operation =
-      begin_memory_operation(endpoint, request.context, request.flags,
-                             FI_ATOMIC | (reads ? FI_READ : FI_WRITE), request.reports_success);
+  Operation& operation = begin_memory_operation(endpoint, request.context, request.flags,
+                                                FI_ATOMIC | (reads ? FI_READ : FI_WRITE),
+                                                request.reports_success, request.deferral);
+  const ptl_handle_md_t counted =
+      request.deferral != nullptr && is_single(request, items)
+          ? request.deferral->descriptor(Counter::Counted::answers, PTL_INVALID_HANDLE)
+          : PTL_INVALID_HANDLE;
   AtomicParts parts(request);
   AtomicPart part{};
   int code = PTL_OK;
   size_t started = 0;
   while (code == PTL_OK && parts.next(part)) {
-    code = start_part(endpoint, request, peer, part, operation);
+    code = start_part(endpoint, request, peer, part, operation, counted);
     if (code == PTL_OK) ++started;
   }
   return start_memory_operation(operation, started, code, "Atomic operation");

@@ -9,6 +9,7 @@
 
 namespace lintel::ofi {
 
+class Deferral;
 class Endpoint;
 
 struct AtomicRequest {
@@ -27,7 +28,12 @@ struct AtomicRequest {
   void* context;
   uint64_t flags;        // of the call, or those of the endpoint
   bool reports_success;  // unlike fi_inject_atomic
+  Deferral* deferral = nullptr;
 };
+
+// What the calls with a message ask for; without results and comparands.
+[[nodiscard]] AtomicRequest request_for(AtomicCall call, const fi_msg_atomic& message,
+                                        uint64_t flags) noexcept;
 
 // Without the lock of the domain.
 ssize_t carry_out(Endpoint& endpoint, const AtomicRequest& request);

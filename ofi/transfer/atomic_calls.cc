@@ -1,6 +1,7 @@
 // The functions of fi_ops_atomic. Message path.
 #include "endpoint/endpoint.h"
 #include "transfer/atomic.h"
+#include "transfer/deferred.h"
 #include "transfer/tables.h"
 
 namespace lintel::ofi {
@@ -23,6 +24,8 @@ AtomicRequest request_for(AtomicCall call, fi_addr_t target, const fi_rma_ioc* r
   return request;
 }
 
+}  // namespace
+
 AtomicRequest request_for(AtomicCall call, const fi_msg_atomic& message, uint64_t flags) noexcept {
   AtomicRequest request = request_for(call, message.addr, message.rma_iov, message.rma_iov_count,
                                       message.datatype, message.op, message.context, flags);
@@ -30,6 +33,8 @@ AtomicRequest request_for(AtomicCall call, const fi_msg_atomic& message, uint64_
   request.operand_count = message.msg_iov != nullptr ? message.iov_count : 0;
   return request;
 }
+
+namespace {
 
 size_t items_of(const fi_ioc* pieces, size_t count) noexcept {
   size_t items = 0;
@@ -57,7 +62,8 @@ ssize_t update(fid_ep* endpoint, const void* buffer, size_t count, void*, fi_add
 }
 
 ssize_t update_message(fid_ep* endpoint, const fi_msg_atomic* message, uint64_t flags) {
-  return carry_out(Endpoint::of(endpoint), request_for(AtomicCall::update, *message, flags));
+  return perform(Endpoint::of(endpoint), request_for(AtomicCall::update, *message, flags),
+                 carry_out);
 }
 
 ssize_t inject_update(fid_ep* endpoint, const void* buffer, size_t count, fi_addr_t target,
@@ -100,7 +106,7 @@ ssize_t fetch_message(fid_ep* endpoint, const fi_msg_atomic* message, fi_ioc* re
   AtomicRequest request = request_for(AtomicCall::fetch, *message, flags);
   request.results = results;
   request.result_count = result_count;
-  return carry_out(Endpoint::of(endpoint), request);
+  return perform(Endpoint::of(endpoint), request, carry_out);
 }
 
 ssize_t compare_pieces(fid_ep* endpoint, const fi_ioc* pieces, void**, size_t count,
@@ -138,7 +144,7 @@ ssize_t compare_message(fid_ep* endpoint, const fi_msg_atomic* message, const fi
   request.comparand_count = comparand_count;
   request.results = results;
   request.result_count = result_count;
-  return carry_out(Endpoint::of(endpoint), request);
+  return perform(Endpoint::of(endpoint), request, carry_out);
 }
 
 template <AtomicCall call>

@@ -3,7 +3,7 @@
 #include <portals4_lintel.h>
 
 #include "base/provider.h"
-#include "endpoint/operation.h"
+#include "endpoint/endpoint.h"
 #include "endpoint/unexpected_store.h"
 #include "transfer/memory.h"
 #include "transfer/multi_receive.h"
@@ -53,6 +53,7 @@ void dispatch(Domain& domain, const ptl_event_t& event) {
       if (event.type == PTL_EVENT_PUT) [[likely]]
         return receive_arrived(*operation, event);
       if (event.type == PTL_EVENT_PUT_OVERFLOW) return receive_found_header(*operation, event);
+      if (event.type == PTL_EVENT_ERROR) return receive_arrived(*operation, event);
       return warn_of(event);
     case OwnerKind::send:
       return send_ended(*operation, event);
@@ -72,6 +73,8 @@ void dispatch(Domain& domain, const ptl_event_t& event) {
       return probe_ended(*operation, event);
     case OwnerKind::block:
       return dispatch_block(*static_cast<Block*>(owner), event);
+    case OwnerKind::counter:
+      return static_cast<CounterAlarm*>(owner)->event_counted();
     case OwnerKind::region:
       return region_written(domain, event);
   }

@@ -1,6 +1,7 @@
 // Functions of an endpoint that transfer nothing.
 #include "base/unsupported.h"
 #include "endpoint/endpoint.h"
+#include "transfer/deferred.h"
 #include "transfer/receive.h"
 #include "transfer/tables.h"
 
@@ -8,7 +9,8 @@ namespace lintel::ofi {
 namespace {
 
 ssize_t ep_cancel(Object* endpoint, void* context) {
-  return cancel_receive(Endpoint::of(endpoint), context);
+  Endpoint& own = Endpoint::of(endpoint);
+  return cancel_deferred(own, context) ? 0 : cancel_receive(own, context);
 }
 
 int ep_getopt(Object* endpoint, int level, int option, void* value, size_t* size) {

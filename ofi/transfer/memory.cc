@@ -5,6 +5,8 @@
 #include "base/provider.h"
 #include "endpoint/endpoint.h"
 #include "endpoint/segments.h"
+#include "transfer/calls.h"
+#include "transfer/deferred.h"
 #include "transfer/tables.h"
 #include "wire/message_header.h"
 
@@ -76,19 +78,41 @@ bool is_valid(const MemoryRequest& request) noexcept {
 }  // namespace
 
 Operation& begin_memory_operation(Endpoint& endpoint, void* context, uint64_t flags,
-                                  uint64_t entry_flags, bool reports_success) {
-  Operation& operation = endpoint.begin_operation(OwnerKind::memory, context, !reports_success);
-  if (reports_success && endpoint.transmit().reports(flags)) operation.state |= reports_completion;
+                                  uint64_t entry_flags, bool reports_success, Deferral* deferral) {
+  Operation& operation =
+      deferral == nullptr ? endpoint.begin_operation(OwnerKind::memory, context, !reports_success)
+                          : endpoint.begin_operation(OwnerKind::memory, context, deferral);
+  if (reports_success && endpoint.transmit().reports(flags, deferral))
+    operation.state |= reports_completion;
   operation.tag = entry_flags;
   operation.header = PTL_NI_OK;
   operation.extra = 0;
   return operation;
 }
 
+namespace {
+
+void withdraw_memory_operation(Operation& operation) {
+  Endpoint& endpoint = *operation.endpoint;
+  for (; operation.extra != 0; --operation.extra) endpoint.remove_transmit(operation);
+  endpoint.abandon(operation);
+}
+
+}  // namespace
+
 ssize_t start_memory_operation(Operation& operation, size_t started, int code, const char* call) {
   Endpoint& endpoint = *operation.endpoint;
-  if (code != PTL_OK && started == 0) {
-    endpoint.end_operation(operation);
+  if (operation.has(is_deferred)) {
+    const Trigger::Result result =
+        deferral_of(operation).start(&operation, withdraw_memory_operation);
+    if (result.calls == 0) {
+      endpoint.abandon(operation);
+      return error_of_start(result.code);
+    }
+    code = result.code;
+    started = result.calls;
+  } else if (code != PTL_OK && started == 0) {
+    endpoint.abandon(operation);
     return failed(FI_LOG_EP_DATA, call, code);
   }
   if (code != PTL_OK) {  // the rest of an operation in several parts
@@ -97,7 +121,7 @@ ssize_t start_memory_operation(Operation& operation, size_t started, int code, c
     operation.header = PTL_NI_UNDELIVERABLE;
   }
   operation.extra = started;
-  endpoint.add_transmits(started);
+  endpoint.add_transmits(operation, started);
   return 0;
 }
 
@@ -117,17 +141,21 @@ ssize_t write_memory(Endpoint& endpoint, const MemoryRequest& request) {
   if (!endpoint.may_begin(request.flags) || !endpoint.may_transmit(count)) return -FI_EAGAIN;
   const Peer peer(endpoint.addresses().resolve(request.target));
   const Network& network = endpoint.domain().network();
-  Operation& operation = begin_memory_operation(endpoint, request.context, request.flags,
-                                                FI_RMA | FI_WRITE, request.reports_success);
+  Operation& operation =
+      begin_memory_operation(endpoint, request.context, request.flags, FI_RMA | FI_WRITE,
+                             request.reports_success, request.deferral);
+  ptl_handle_md_t descriptor = is_copied ? network.copied() : network.acknowledged();
+  if (request.deferral != nullptr && count == 1)
+    descriptor = request.deferral->descriptor(Counter::Counted::answers, descriptor);
   int code = PTL_OK;
   size_t started = 0;
   for (; started < count && code == PTL_OK; started += code == PTL_OK ? 1 : 0) {
     const Part& part = parts[started];
-    code = PtlPut(is_copied ? network.copied() : network.acknowledged(), part.local, part.length,
-                  PTL_ACK_REQ, peer.process,
-                  peer.portal(has_event ? Portal::memory_event : Portal::memory), part.key,
-                  endpoint.domain().regions().offset(part.remote, part.key), &operation,
-                  request.header | MessageHeader::with_index(endpoint.index()));
+    code = make(PutCall{descriptor, part.local, part.length, PTL_ACK_REQ, peer.process,
+                        peer.portal(has_event ? Portal::memory_event : Portal::memory), part.key,
+                        endpoint.domain().regions().offset(part.remote, part.key), &operation,
+                        request.header | MessageHeader::with_index(endpoint.index())},
+                request.deferral);
   }
   return start_memory_operation(operation, started, code, "PtlPut");
 }
@@ -139,22 +167,26 @@ ssize_t read_memory(Endpoint& endpoint, const MemoryRequest& request) {
   const Guard guard(endpoint.domain().lock());
   if (!endpoint.may_begin(request.flags) || !endpoint.may_transmit(count)) return -FI_EAGAIN;
   const Peer peer(endpoint.addresses().resolve(request.target));
-  Operation& operation =
-      begin_memory_operation(endpoint, request.context, request.flags, FI_RMA | FI_READ, true);
+  Operation& operation = begin_memory_operation(endpoint, request.context, request.flags,
+                                                FI_RMA | FI_READ, true, request.deferral);
+  ptl_handle_md_t descriptor = endpoint.domain().network().replies();
+  if (request.deferral != nullptr && count == 1)
+    descriptor = request.deferral->descriptor(Counter::Counted::answers, descriptor);
   int code = PTL_OK;
   size_t started = 0;
   for (; started < count && code == PTL_OK; started += code == PTL_OK ? 1 : 0) {
     const Part& part = parts[started];
-    code = PtlGet(endpoint.domain().network().replies(), part.local, part.length, peer.process,
-                  peer.portal(Portal::memory_read), part.key,
-                  endpoint.domain().regions().offset(part.remote, part.key), &operation);
+    code = make(
+        GetCall{descriptor, part.local, part.length, peer.process, peer.portal(Portal::memory_read),
+                part.key, endpoint.domain().regions().offset(part.remote, part.key), &operation},
+        request.deferral);
   }
   return start_memory_operation(operation, started, code, "PtlGet");
 }
 
 void memory_advanced(Operation& operation, const ptl_event_t& event) {
   Endpoint& endpoint = *operation.endpoint;
-  endpoint.remove_transmit();
+  endpoint.remove_transmit(operation);
   if (event.ni_fail_type != PTL_NI_OK) [[unlikely]] {
     operation.state |= has_failed;
     operation.header = event.ni_fail_type;
@@ -162,17 +194,18 @@ void memory_advanced(Operation& operation, const ptl_event_t& event) {
   if (--operation.extra != 0) return;
   const uint64_t flags = operation.tag;
   const bool reads = (flags & FI_READ) != 0;
-  Counter* const counter = reads ? endpoint.counters().read : endpoint.counters().write;
+  Counter* const counter =
+      counter_of(operation, reads ? endpoint.counters().read : endpoint.counters().write);
   CompletionQueue* const queue = endpoint.transmit().queue;
   if (!operation.has(has_failed)) [[likely]] {
     if (counter != nullptr) counter->add(1);
     if (operation.has(reports_completion))
-      queue->push({operation.context, flags, 0, nullptr, 0, 0});
+      queue->push({context_of(operation), flags, 0, nullptr, 0, 0});
   } else {
     if (counter != nullptr) counter->add_errors(1);
     if (queue != nullptr) {
       fi_cq_err_entry entry{};
-      entry.op_context = operation.context;
+      entry.op_context = context_of(operation);
       entry.flags = flags;
       entry.err = error_of_access(static_cast<ptl_ni_fail_t>(operation.header));
       entry.prov_errno = static_cast<int>(operation.header);
@@ -190,6 +223,19 @@ void region_written(Domain& domain, const ptl_event_t& event) {
   endpoint->receive().queue->push({nullptr, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
                                    event.mlength, nullptr, header.data(), 0},
                                   endpoint->source(encode(event.initiator, header.index())));
+}
+
+MemoryRequest request_to_read(const fi_msg_rma& message, uint64_t flags) noexcept {
+  return {message.msg_iov, message.iov_count,     message.addr,
+          message.rma_iov, message.rma_iov_count, 0,
+          message.context, flags & ~FI_INJECT,    true};
+}
+
+MemoryRequest request_to_write(const fi_msg_rma& message, uint64_t flags) noexcept {
+  MemoryRequest request = request_to_read(message, flags);
+  request.flags = flags;
+  if ((flags & FI_REMOTE_CQ_DATA) != 0) request.header = MessageHeader::with_data(message.data);
+  return request;
 }
 
 namespace {
@@ -211,9 +257,7 @@ ssize_t read_one(fid_ep* endpoint, void* buffer, size_t length, void*, fi_addr_t
 }
 
 ssize_t read_message(fid_ep* endpoint, const fi_msg_rma* message, uint64_t flags) {
-  return read_memory(Endpoint::of(endpoint),
-                     {message->msg_iov, message->iov_count, message->addr, message->rma_iov,
-                      message->rma_iov_count, 0, message->context, flags, true});
+  return perform(Endpoint::of(endpoint), request_to_read(*message, flags), read_memory);
 }
 
 ssize_t write_pieces(fid_ep* endpoint, const iovec* pieces, void**, size_t count, fi_addr_t target,
@@ -231,11 +275,7 @@ ssize_t write_one(fid_ep* endpoint, const void* buffer, size_t length, void*, fi
 }
 
 ssize_t write_message(fid_ep* endpoint, const fi_msg_rma* message, uint64_t flags) {
-  const uint64_t header =
-      (flags & FI_REMOTE_CQ_DATA) != 0 ? MessageHeader::with_data(message->data) : 0;
-  return write_memory(Endpoint::of(endpoint),
-                      {message->msg_iov, message->iov_count, message->addr, message->rma_iov,
-                       message->rma_iov_count, header, message->context, flags, true});
+  return perform(Endpoint::of(endpoint), request_to_write(*message, flags), write_memory);
 }
 
 ssize_t inject_one(fid_ep* endpoint, const void* buffer, size_t length, fi_addr_t target,

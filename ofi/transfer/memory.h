@@ -14,6 +14,7 @@
 
 namespace lintel::ofi {
 
+class Deferral;
 class Domain;
 class Endpoint;
 
@@ -27,7 +28,12 @@ struct MemoryRequest {
   void* context;
   uint64_t flags;        // of the call, or those of the endpoint
   bool reports_success;  // unlike fi_inject_write
+  Deferral* deferral = nullptr;
 };
+
+// What fi_readmsg and fi_writemsg ask for.
+[[nodiscard]] MemoryRequest request_to_read(const fi_msg_rma& message, uint64_t flags) noexcept;
+[[nodiscard]] MemoryRequest request_to_write(const fi_msg_rma& message, uint64_t flags) noexcept;
 
 // Without the lock of the domain.
 ssize_t write_memory(Endpoint& endpoint, const MemoryRequest& request);
@@ -35,8 +41,9 @@ ssize_t read_memory(Endpoint& endpoint, const MemoryRequest& request);
 
 // What reads, writes and atomics have in common. With the lock.
 [[nodiscard]] Operation& begin_memory_operation(Endpoint& endpoint, void* context, uint64_t flags,
-                                                uint64_t entry_flags, bool reports_success);
-// `started` parts are on their way; `code` is PTL_OK, or that of the next one.
+                                                uint64_t entry_flags, bool reports_success,
+                                                Deferral* deferral);
+// `started` parts are on their way, or in the deferral; `code` is PTL_OK, or that of the next one.
 ssize_t start_memory_operation(Operation& operation, size_t started, int code, const char* call);
 
 // The event of a remote write with data for a completion.

@@ -1,5 +1,6 @@
 // The functions of fi_ops_msg. Message path.
 #include "endpoint/endpoint.h"
+#include "transfer/deferred.h"
 #include "transfer/receive.h"
 #include "transfer/send.h"
 #include "transfer/tables.h"
@@ -7,8 +8,6 @@
 
 namespace lintel::ofi {
 namespace {
-
-constexpr uint64_t any_sender = ~uint64_t{0};  // bits of the match bits that do not matter
 
 ssize_t receive_pieces(fid_ep* endpoint, const iovec* pieces, void**, size_t count,
                        fi_addr_t source, void* context) {
@@ -25,8 +24,7 @@ ssize_t receive(fid_ep* endpoint, void* buffer, size_t length, void*, fi_addr_t 
 
 ssize_t receive_message(fid_ep* endpoint, const fi_msg* message, uint64_t flags) {
   if ((flags & (FI_PEEK | FI_CLAIM | FI_DISCARD)) != 0) return -FI_EBADFLAGS;
-  return post_receive(Endpoint::of(endpoint), {message->msg_iov, message->iov_count, message->addr,
-                                               0, any_sender, message->context, flags, true});
+  return perform(Endpoint::of(endpoint), request_to_receive(*message, flags), post_receive);
 }
 
 ssize_t send_pieces(fid_ep* endpoint, const iovec* pieces, void**, size_t count, fi_addr_t target,
@@ -42,10 +40,7 @@ ssize_t send_one(fid_ep* endpoint, const void* buffer, size_t length, void*, fi_
 }
 
 ssize_t send_message(fid_ep* endpoint, const fi_msg* message, uint64_t flags) {
-  const uint64_t header =
-      (flags & FI_REMOTE_CQ_DATA) != 0 ? MessageHeader::with_data(message->data) : 0;
-  return send(Endpoint::of(endpoint), {message->msg_iov, message->iov_count, message->addr, 0,
-                                       header, message->context, flags, true});
+  return perform(Endpoint::of(endpoint), request_to_send(*message, flags), send);
 }
 
 ssize_t inject_one(fid_ep* endpoint, const void* buffer, size_t length, fi_addr_t target) {

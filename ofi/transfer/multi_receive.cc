@@ -50,12 +50,13 @@ ssize_t post_multi_receive(Endpoint& endpoint, const ReceiveRequest& request) {
   operation.length = entry.length;
   offset_of(operation) = 0;
   fetches_of(operation) = 0;
+  operation.header = only_sender(endpoint, request, entry);
   const ssize_t code = endpoint.channel(true).post(entry, operation);
   if (code != 0) endpoint.end_operation(operation);
   return code;
 }
 
-void cancel_multi_receive(Operation& operation) {
+void end_multi_receive(Operation& operation, int error) {
   Endpoint& endpoint = *operation.endpoint;
   if (PtlMEUnlink(endpoint.posted().entry(operation)) != PTL_OK) return;  // it is used up
   // Messages whose events are still in the queue are in the buffer.
@@ -63,7 +64,7 @@ void cancel_multi_receive(Operation& operation) {
   endpoint.posted().remove(operation);
   operation.state |= is_unlinked;
   if (fetches_of(operation) != 0) return;  // the last of them ends the buffer
-  fail_receive(operation, FI_ECANCELED, 0, FI_MULTI_RECV);
+  fail_receive(operation, error, 0, FI_MULTI_RECV);
 }
 
 void part_arrived(Operation& operation, const ptl_event_t& event) {
@@ -91,7 +92,7 @@ void buffer_used_up(Operation& operation) {
 void part_fetched(Operation& part, const ptl_event_t& event) {
   Endpoint& endpoint = *part.endpoint;
   Operation& operation = *static_cast<Operation*>(part.context);
-  endpoint.remove_transmit();
+  endpoint.remove_transmit(part);
   const MessageHeader header{part.header};
   const Arrival arrival = {header, part.tag, part.extra, encode(part.sender(), header.index())};
   const size_t kept = event.ni_fail_type == PTL_NI_OK ? event.mlength : 0;

@@ -10,7 +10,8 @@
 namespace lintel::ofi {
 
 ssize_t post_multi_receive(Endpoint& endpoint, const ReceiveRequest& request);
-void cancel_multi_receive(Operation& operation);
+// Ends a buffer with an error; what has arrived is reported.
+void end_multi_receive(Operation& operation, int error);
 
 // Events of a buffer: data is in place; a header was there already; the buffer is used up; the data
 // of a long message has been got.

@@ -19,12 +19,12 @@ void release_sender(Endpoint& endpoint, const Arrival& arrival) {
   Operation& operation = endpoint.begin_operation(OwnerKind::peek, nullptr);
   operation.small = 0;
   const Peer sender(arrival.sender);
-  endpoint.add_transmits();
+  endpoint.add_transmits(operation);
   const int code = PtlGet(endpoint.domain().network().replies(), 0, 0, sender.process,
                           sender.portal(Portal::rendezvous), arrival.header.key(), 0, &operation);
   if (code == PTL_OK) return;
   (void)failed(FI_LOG_EP_DATA, "PtlGet", code);
-  endpoint.remove_transmit();
+  endpoint.remove_transmit(operation);
   endpoint.end_operation(operation);
 }
 
@@ -67,7 +67,7 @@ ssize_t peek(Endpoint& endpoint, const ReceiveRequest& request) {
 void search_ended(Operation& operation, const ptl_event_t& event) {
   Endpoint& endpoint = *operation.endpoint;
   if (event.type == PTL_EVENT_REPLY) {  // of release_sender()
-    endpoint.remove_transmit();
+    endpoint.remove_transmit(operation);
     endpoint.end_operation(operation);
     return;
   }

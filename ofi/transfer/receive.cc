@@ -6,6 +6,7 @@
 #include "base/provider.h"
 #include "endpoint/report.h"
 #include "endpoint/segments.h"
+#include "transfer/calls.h"
 #include "transfer/multi_receive.h"
 
 namespace lintel::ofi {
@@ -32,6 +33,33 @@ void release_memory(Operation& operation) {
 void unpost(Operation& operation) {
   operation.endpoint->posted().remove(operation);
   operation.endpoint->domain().pump().remove_receive();
+}
+
+void withdraw_receive(Operation& operation) {
+  unpost(operation);
+  release_memory(operation);
+  operation.endpoint->abandon(operation);
+}
+
+// The description of the entry is read at the threshold.
+ssize_t post_deferred(Channel& channel, const ptl_me_t& entry, Operation& operation) {
+  Endpoint& endpoint = *operation.endpoint;
+  EventPump& pump = endpoint.domain().pump();
+  if (channel.has_delayed() || !pump.has_room()) return -FI_EAGAIN;
+  Deferral& deferral = deferral_of(operation);
+  deferral.entry() = entry;
+  (void)endpoint.posted().add(operation);
+  pump.add_receive();
+  deferral.add(
+      [&endpoint, &channel, &deferral, &operation](ptl_handle_ct_t counter, ptl_size_t threshold) {
+        return PtlTriggeredMEAppend(endpoint.domain().network().interface(), channel.portal(),
+                                    &deferral.entry(), PTL_PRIORITY_LIST, &operation,
+                                    &endpoint.posted().entry(operation), counter, threshold);
+      });
+  const Trigger::Result result = deferral.start(&operation, withdraw_receive);
+  if (result.calls != 0) return 0;
+  unpost(operation);
+  return error_of_start(result.code);
 }
 
 // The descriptor that data is got into, and the offset in it.
@@ -96,6 +124,31 @@ ssize_t make_criteria(const Endpoint& endpoint, const ReceiveRequest& request,
   return 0;
 }
 
+fi_addr_t only_sender(const Endpoint& endpoint, const ReceiveRequest& request,
+                      const ptl_me_t& entry) noexcept {
+  return entry.match_id.phys.nid == PTL_NID_ANY ? FI_ADDR_NOTAVAIL
+                                                : endpoint.addresses().resolve(request.source);
+}
+
+void fail_directed_receive(Operation& operation, ptl_ni_fail_t failure) {
+  if (operation.kind == OwnerKind::multi_receive)
+    return end_multi_receive(operation, error_of_failure(failure));
+  if (PtlMEUnlink(operation.endpoint->posted().entry(operation)) != PTL_OK) return;
+  unpost(operation);
+  release_memory(operation);
+  fail_receive(operation, error_of_failure(failure), static_cast<int>(failure));
+}
+
+ReceiveRequest request_to_receive(const fi_msg& message, uint64_t flags) noexcept {
+  return {message.msg_iov, message.iov_count, message.addr, 0,
+          any_sender,      message.context,   flags,        true};
+}
+
+ReceiveRequest request_to_receive(const fi_msg_tagged& message, uint64_t flags) noexcept {
+  return {message.msg_iov, message.iov_count, message.addr, message.tag,
+          message.ignore,  message.context,   flags,        false};
+}
+
 ssize_t post_receive(Endpoint& endpoint, const ReceiveRequest& request) {
   if (request.count > most_segments) return -FI_EINVAL;
   if ((request.flags & FI_MULTI_RECV) != 0) return post_multi_receive(endpoint, request);
@@ -104,16 +157,21 @@ ssize_t post_receive(Endpoint& endpoint, const ReceiveRequest& request) {
   if (const ssize_t code = make_criteria(endpoint, request, entry); code != 0) return code;
   entry.options =
       PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE;
-  Operation& operation = endpoint.begin_operation(OwnerKind::receive, request.context);
-  if (endpoint.receive().reports(request.flags)) operation.state |= reports_completion;
+  Operation& operation =
+      endpoint.begin_operation(OwnerKind::receive, request.context, request.deferral);
+  if (endpoint.receive().reports(request.flags, request.deferral))
+    operation.state |= reports_completion;
   if (request.is_message) operation.state |= is_message;
   operation.tag = request.tag;
+  operation.header = only_sender(endpoint, request, entry);
   take_memory(operation, request);
   describe_memory(operation, entry);
-  const ssize_t code = endpoint.channel(request.is_message).post(entry, operation);
+  Channel& channel = endpoint.channel(request.is_message);
+  const ssize_t code = request.deferral == nullptr ? channel.post(entry, operation)
+                                                   : post_deferred(channel, entry, operation);
   if (code != 0) {
     release_memory(operation);
-    endpoint.end_operation(operation);
+    endpoint.abandon(operation);
     return code;
   }
   // The data of a long message may be there to be got.
@@ -159,7 +217,7 @@ void fetch(Operation& operation, const Arrival& arrival, OwnerKind kind) {
   const size_t wanted = std::min(arrival.length, operation.length);
   ptl_size_t offset = 0;
   const ptl_handle_md_t descriptor = reply_descriptor(operation, offset);
-  operation.endpoint->add_transmits();
+  operation.endpoint->add_transmits(operation);
   const int code = PtlGet(descriptor, offset, wanted, sender.process,
                           sender.portal(Portal::rendezvous), arrival.header.key(), 0, &operation);
   if (code == PTL_OK) return;
@@ -174,7 +232,7 @@ void fetch(Operation& operation, const Arrival& arrival, OwnerKind kind) {
 }
 
 void fetch_ended(Operation& operation, const ptl_event_t& event) {
-  operation.endpoint->remove_transmit();
+  operation.endpoint->remove_transmit(operation);
   release_memory(operation);
   const MessageHeader header{operation.header};
   const Arrival arrival = {header, operation.tag, operation.extra,
@@ -201,7 +259,7 @@ ssize_t cancel_receive(Endpoint& endpoint, void* context) {
   Operation* const operation = endpoint.posted().find_receive(context);
   if (operation == nullptr) return 0;
   if (operation->kind == OwnerKind::multi_receive) {
-    cancel_multi_receive(*operation);
+    end_multi_receive(*operation, FI_ECANCELED);
     return 0;
   }
   if (PtlMEUnlink(endpoint.posted().entry(*operation)) != PTL_OK) return 0;  // it will complete

@@ -5,11 +5,14 @@
 #include <sys/uio.h>
 
 #include <rdma/fabric.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_tagged.h>
 
 #include "endpoint/operation.h"
 
 namespace lintel::ofi {
 
+class Deferral;
 class Endpoint;
 struct Arrival;
 
@@ -22,11 +25,25 @@ struct ReceiveRequest {
   void* context;
   uint64_t flags;  // of the call, or those of the endpoint
   bool is_message;
+  Deferral* deferral = nullptr;
 };
+// In the place of `ignore` for messages without tags.
+inline constexpr uint64_t any_sender = ~uint64_t{0};
+
+// What fi_recvmsg and fi_trecvmsg ask for.
+[[nodiscard]] ReceiveRequest request_to_receive(const fi_msg& message, uint64_t flags) noexcept;
+[[nodiscard]] ReceiveRequest request_to_receive(const fi_msg_tagged& message,
+                                                uint64_t flags) noexcept;
 
 // An entry that matches what a request asks for. Returns 0 or a negative error number.
 [[nodiscard]] ssize_t make_criteria(const Endpoint& endpoint, const ReceiveRequest& request,
                                     ptl_me_t& entry) noexcept;
+
+// The name of the only sender that an entry of make_criteria() matches, or FI_ADDR_NOTAVAIL.
+[[nodiscard]] fi_addr_t only_sender(const Endpoint& endpoint, const ReceiveRequest& request,
+                                    const ptl_me_t& entry) noexcept;
+// A receive of a message that cannot come any more. With the lock.
+void fail_directed_receive(Operation& operation, ptl_ni_fail_t failure);
 
 // Without the lock of the domain.
 ssize_t post_receive(Endpoint& endpoint, const ReceiveRequest& request);

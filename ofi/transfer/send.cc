@@ -7,6 +7,7 @@
 #include "base/settings.h"
 #include "endpoint/report.h"
 #include "endpoint/segments.h"
+#include "transfer/calls.h"
 
 namespace lintel::ofi {
 namespace {
@@ -75,17 +76,40 @@ void release_source(Operation& operation) {
 
 ssize_t give_up(Operation& operation, const char* call, int code) {
   release_source(operation);
-  operation.endpoint->end_operation(operation);
+  operation.endpoint->abandon(operation);
   return failed(FI_LOG_EP_DATA, call, code);
 }
 
 Operation& begin_send(Endpoint& endpoint, OwnerKind kind, const SendRequest& request,
                       size_t length) {
-  Operation& operation = endpoint.begin_operation(kind, request.context);
-  if (endpoint.transmit().reports(request.flags)) operation.state |= reports_completion;
+  Operation& operation = endpoint.begin_operation(kind, request.context, request.deferral);
+  if (endpoint.transmit().reports(request.flags, request.deferral))
+    operation.state |= reports_completion;
   if (request.is_message) operation.state |= is_message;
   operation.length = length;
   return operation;
+}
+
+void withdraw_send(Operation& operation) {
+  Endpoint& endpoint = *operation.endpoint;
+  if (operation.kind == OwnerKind::long_send) {
+    PtlMEUnlink(endpoint.posted().entry(operation));
+    endpoint.posted().remove(operation);
+  }
+  endpoint.remove_transmit(operation);
+  release_source(operation);
+  endpoint.abandon(operation);
+}
+
+// Counts the operation. One that is held back is handed to Portals.
+ssize_t finish_start(Operation& operation) {
+  operation.endpoint->add_transmits(operation);
+  if (!operation.has(is_deferred)) [[likely]]
+    return 0;
+  const Trigger::Result result = deferral_of(operation).start(&operation, withdraw_send);
+  if (result.calls != 0) return 0;
+  withdraw_send(operation);
+  return error_of_start(result.code);
 }
 
 // A message that is sent whole. Its event says that it was sent, or that it was acknowledged.
@@ -104,12 +128,15 @@ ssize_t send_eager(Endpoint& endpoint, const SendRequest& request, size_t length
   if (is_copied) options |= PTL_MD_VOLATILE;
   int code = find_source(operation, request, whole_memory, options, source);
   if (code != PTL_OK) return give_up(operation, "PtlMDBind", code);
-  code =
-      PtlPut(source.descriptor, source.offset, length, acknowledged ? PTL_ACK_REQ : PTL_NO_ACK_REQ,
-             envelope.peer.process, envelope.portal, envelope.bits, 0, &operation, envelope.header);
+  if (request.deferral != nullptr && !operation.has(has_segments))
+    source.descriptor = request.deferral->descriptor(
+        acknowledged ? Counter::Counted::answers : Counter::Counted::sends, source.descriptor);
+  code = make(PutCall{source.descriptor, source.offset, length,
+                      acknowledged ? PTL_ACK_REQ : PTL_NO_ACK_REQ, envelope.peer.process,
+                      envelope.portal, envelope.bits, 0, &operation, envelope.header},
+              request.deferral);
   if (code != PTL_OK) return give_up(operation, "PtlPut", code);
-  endpoint.add_transmits();
-  return 0;
+  return finish_start(operation);
 }
 
 // The data can be got until the receiver has it.
@@ -151,26 +178,40 @@ ssize_t send_long(Endpoint& endpoint, const SendRequest& request, size_t length,
   const uint32_t key = endpoint.next_key() & MessageHeader::key_mask;
   code = offer(operation, request, envelope, key);
   if (code != PTL_OK) return give_up(operation, "PtlMEAppend of a long message", code);
-  code = PtlPut(source.descriptor, source.offset, length, PTL_ACK_REQ, envelope.peer.process,
-                envelope.portal, envelope.bits | long_bit, 0, &operation,
-                envelope.header | uint64_t{key} << MessageHeader::key_shift);
+  code = make(PutCall{source.descriptor, source.offset, length, PTL_ACK_REQ, envelope.peer.process,
+                      envelope.portal, envelope.bits | long_bit, 0, &operation,
+                      envelope.header | uint64_t{key} << MessageHeader::key_shift},
+              request.deferral);
   if (code != PTL_OK) {
     PtlMEUnlink(endpoint.posted().entry(operation));
     endpoint.posted().remove(operation);
     return give_up(operation, "PtlPut", code);
   }
-  endpoint.add_transmits();
-  return 0;
+  return finish_start(operation);
 }
 
 void finish_long(Operation& operation) {
   if (!operation.has(is_acknowledged) || !operation.has(is_delivered)) return;
-  operation.endpoint->remove_transmit();
+  operation.endpoint->remove_transmit(operation);
   release_source(operation);
   complete_send(operation);
 }
 
 }  // namespace
+
+SendRequest request_to_send(const fi_msg& message, uint64_t flags) noexcept {
+  const uint64_t header =
+      (flags & FI_REMOTE_CQ_DATA) != 0 ? MessageHeader::with_data(message.data) : 0;
+  return {message.msg_iov, message.iov_count, message.addr, 0,
+          header,          message.context,   flags,        true};
+}
+
+SendRequest request_to_send(const fi_msg_tagged& message, uint64_t flags) noexcept {
+  const uint64_t header =
+      (flags & FI_REMOTE_CQ_DATA) != 0 ? MessageHeader::with_data(message.data) : 0;
+  return {message.msg_iov, message.iov_count, message.addr, message.tag,
+          header,          message.context,   flags,        false};
+}
 
 ssize_t inject(Endpoint& endpoint, const void* buffer, size_t length, fi_addr_t target,
                uint64_t tag, uint64_t header, bool is_message) {
@@ -195,7 +236,8 @@ ssize_t send(Endpoint& endpoint, const SendRequest& request) {
   if (!endpoint.may_begin(request.flags)) return -FI_EAGAIN;
   const Envelope envelope(endpoint, request.target, request.tag, request.header,
                           request.is_message);
-  if (length <= inject_bytes && (request.flags & needs_acknowledgment) == 0) [[likely]] {
+  if (length <= inject_bytes && (request.flags & needs_acknowledgment) == 0 &&
+      request.deferral == nullptr) [[likely]] {
     char gathered[inject_bytes];
     const void* buffer = request.count != 0 ? request.pieces->iov_base : nullptr;
     if (request.count > 1) {
@@ -217,7 +259,7 @@ ssize_t send(Endpoint& endpoint, const SendRequest& request) {
 }
 
 void send_ended(Operation& operation, const ptl_event_t& event) {
-  operation.endpoint->remove_transmit();
+  operation.endpoint->remove_transmit(operation);
   release_source(operation);
   if (event.ni_fail_type == PTL_NI_OK) [[likely]] {
     complete_send(operation);
@@ -232,19 +274,16 @@ void fail_long_send(Operation& operation, ptl_ni_fail_t failure) {
     PtlMEUnlink(endpoint.posted().entry(operation));
     endpoint.posted().remove(operation);
   }
-  if (operation.has(is_acknowledged)) endpoint.domain().pump().remove_waiting();
-  endpoint.remove_transmit();
+  endpoint.remove_transmit(operation);
   release_source(operation);
   fail_send(operation, failure);
 }
 
 void long_send_advanced(Operation& operation, const ptl_event_t& event) {
   PostedTable& posted = operation.endpoint->posted();
-  EventPump& pump = operation.endpoint->domain().pump();
   const bool is_posted = operation.posted != Operation::not_posted;
   if (event.type == PTL_EVENT_GET) {
     if (is_posted) posted.remove(operation);
-    if (is_posted && operation.has(is_acknowledged)) pump.remove_waiting();
     operation.state |= is_delivered;
     return finish_long(operation);
   }
@@ -256,7 +295,6 @@ void long_send_advanced(Operation& operation, const ptl_event_t& event) {
     posted.remove(operation);
     operation.state |= is_delivered;
   }
-  if (operation.posted != Operation::not_posted) pump.add_waiting();
   finish_long(operation);
 }
 

@@ -8,11 +8,14 @@
 #include <sys/uio.h>
 
 #include <rdma/fabric.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_tagged.h>
 
 #include "endpoint/operation.h"
 
 namespace lintel::ofi {
 
+class Deferral;
 class Endpoint;
 
 struct SendRequest {
@@ -24,7 +27,12 @@ struct SendRequest {
   void* context;
   uint64_t flags;  // of the call, or those of the endpoint
   bool is_message;
+  Deferral* deferral = nullptr;
 };
+
+// What fi_sendmsg and fi_tsendmsg ask for.
+[[nodiscard]] SendRequest request_to_send(const fi_msg& message, uint64_t flags) noexcept;
+[[nodiscard]] SendRequest request_to_send(const fi_msg_tagged& message, uint64_t flags) noexcept;
 
 // Without the lock of the domain.
 ssize_t send(Endpoint& endpoint, const SendRequest& request);

@@ -2,6 +2,7 @@
 #include <rdma/fi_tagged.h>
 
 #include "endpoint/endpoint.h"
+#include "transfer/deferred.h"
 #include "transfer/peek.h"
 #include "transfer/receive.h"
 #include "transfer/send.h"
@@ -26,12 +27,11 @@ ssize_t receive(fid_ep* endpoint, void* buffer, size_t length, void*, fi_addr_t 
 
 ssize_t receive_message(fid_ep* endpoint, const fi_msg_tagged* message, uint64_t flags) {
   Endpoint& own = Endpoint::of(endpoint);
-  const ReceiveRequest request = {message->msg_iov, message->iov_count, message->addr, message->tag,
-                                  message->ignore,  message->context,   flags,         false};
+  const ReceiveRequest request = request_to_receive(*message, flags);
   if ((flags & FI_PEEK) != 0) return peek(own, request);
   if ((flags & FI_CLAIM) != 0) return receive_claimed(own, request);
   if ((flags & (FI_MULTI_RECV | FI_DISCARD)) != 0) return -FI_EBADFLAGS;
-  return post_receive(own, request);
+  return perform(own, request, post_receive);
 }
 
 ssize_t send_pieces(fid_ep* endpoint, const iovec* pieces, void**, size_t count, fi_addr_t target,
@@ -47,10 +47,7 @@ ssize_t send_one(fid_ep* endpoint, const void* buffer, size_t length, void*, fi_
 }
 
 ssize_t send_message(fid_ep* endpoint, const fi_msg_tagged* message, uint64_t flags) {
-  const uint64_t header =
-      (flags & FI_REMOTE_CQ_DATA) != 0 ? MessageHeader::with_data(message->data) : 0;
-  return send(Endpoint::of(endpoint), {message->msg_iov, message->iov_count, message->addr,
-                                       message->tag, header, message->context, flags, false});
+  return perform(Endpoint::of(endpoint), request_to_send(*message, flags), send);
 }
 
 ssize_t inject_one(fid_ep* endpoint, const void* buffer, size_t length, fi_addr_t target,

@@ -552,18 +552,26 @@ def taken_pids():
     fork(4, "queries").check(1, "Portals pids for 0 processes left")
 
 
+def stuck_job_ends(transport):
+    job = fork(3, "progress", "stuck", options=["-limit=2"], **transport)
+    job.check(124, "all 3 processes that are left have only waited for each other for the 2 s of -limit")
+    if job.seconds < 2:
+        sys.exit(f"the job has ended after {job.seconds} s")
+
+
 def limit():
     """A job ends when all its ranks only wait for each other, and only where the user sets a limit."""
-    for transport in ({}, {"PTL_TRANSPORT": "udp"}):
-        job = fork(3, "progress", "stuck", options=["-limit=2"], **transport)
-        job.check(124, "all 3 processes that are left have only waited for each other for the 2 s of -limit")
-        if job.seconds < 2:
-            sys.exit(f"the job has ended after {job.seconds} s")
-    for ranks in (2, 3):  # on two processors three ranks wait in another way
-        fork(ranks, "progress", "computes", options=["-limit=2"]).check(0)
-    fork(2, "progress", "meets", options=["-limit=1"]).check(0)
-    # Programs that use no GASNet, and those that have not started yet, are not stuck.
-    Job([run, "-n", "2", "-spawner=fork", "-limit=1", "sleep", "3"]).check(0)
+    # Most of them sleep, so they run at the same time.
+    together = [lambda: stuck_job_ends({}), lambda: stuck_job_ends({"PTL_TRANSPORT": "udp"}),
+                lambda: fork(2, "progress", "meets", options=["-limit=1"]).check(0),
+                # Programs that use no GASNet, and those that have not started yet, are not stuck.
+                lambda: Job([run, "-n", "2", "-spawner=fork", "-limit=1", "sleep", "3"]).check(0)]
+    # On two processors three ranks wait in another way.
+    together += [lambda ranks=ranks: fork(ranks, "progress", "computes", options=["-limit=2"]).check(0)
+                 for ranks in (2, 3)]
+    with ThreadPoolExecutor() as pool:
+        for job in [pool.submit(work) for work in together]:
+            job.result()
     Job([run, "-n", "2", "-spawner=fork", "-limit=x", "p"]).check(2, "-limit=x: give seconds from 1 on")
     Job([run, "-n", "2", "-spawner=mpi", "-limit=1", "p"]).check(2, "mpirun --timeout or srun --time")
 

@@ -2,11 +2,12 @@
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import time
 
-from support import (Unfinished, await_condition, case, case_with_tools, check, check_examples, check_places,
+from support import (await_condition, case, case_with_tools, check, check_examples, check_places,
                      end_with_parent, isolated, need, run, work_directory)
 
 CONFIGURATION = """
@@ -73,13 +74,15 @@ class Cluster:
     def srun(self, nodes, size, *command, options=(), code=0, mpi="pmix", changes=None):
         return run(["srun", f"--mpi={mpi}", "--overcommit", "-N", nodes, "-n", size, *options, *command], changes, code)
 
+    def state_of(self, job):
+        return re.search(r"JobState=(\w+)", run(["scontrol", "show", "job", job])[0])[1]
+
     def sbatch(self, *words, changes=None):
-        """Runs a batch job to its end. If it does not end, prints the state of the job in Slurm."""
-        try:
-            return run(["sbatch", "--wait", "--overcommit", *words], changes)
-        except Unfinished:
-            subprocess.run(["scontrol", "show", "jobs"], check=False)
-            raise
+        """Runs a batch job to its end. Not by --wait, which asks for the end at intervals of many seconds."""
+        job = run(["sbatch", "--parsable", "--overcommit", *words], changes)[0].strip()
+        await_condition(f"the end of job {job}", lambda: self.state_of(job) not in ("PENDING", "RUNNING", "COMPLETING"),
+                        deadline_s=60)
+        check(self.state_of(job) == "COMPLETED", run(["scontrol", "show", "job", job])[0])
 
 
 def cluster(nodes=4):

@@ -67,12 +67,6 @@ def environment(changes=None):
     return {**os.environ, **{name: str(value) for name, value in (changes or {}).items()}}
 
 
-class Unfinished(SystemExit):
-    """A process that did not end before its deadline; `said` is the output until then."""
-
-    said = ""
-
-
 def start(command, changes=None, stderr=subprocess.PIPE, **options):
     return subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=stderr, text=True,
                             env=environment(changes), preexec_fn=end_with_parent, **options)
@@ -86,9 +80,7 @@ def finish(process, code=0, deadline_s=DEADLINE_S):
         os.killpg(process.pid, signal.SIGKILL)
         output, error = process.communicate()
         print(output, error, sep="\n")
-        unfinished = Unfinished(f"FAILED: {process.args} did not end within {deadline_s} s")
-        unfinished.said = output + error
-        raise unfinished
+        sys.exit(f"FAILED: {process.args} did not end within {deadline_s} s")
     fits = code == "any" or (process.returncode != 0 if code is None else process.returncode == code)
     if not fits:
         print(output, error, sep="\n")

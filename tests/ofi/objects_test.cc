@@ -34,8 +34,14 @@ TEST(ObjectsTest, NoSlotIsEmpty) {
     expect_no_null(endpoint->rma, "rma");
     expect_no_null(endpoint->atomic, "atomic");
     expect_no_null(endpoint->collective, "collective");
-    fid_ep* other = nullptr;
-    EXPECT_EQ(fi_scalable_ep(side.domain(), nullptr, &other, nullptr), -FI_ENOSYS);
+    fid_ep* opened = nullptr;
+    const Info info = get_info(nullptr);
+    must(fi_scalable_ep(side.domain(), info.get(), &opened, nullptr));
+    const Owned<fid_ep> scalable(opened);
+    expect_no_null(scalable->ops, "scalable endpoint");
+    expect_no_null(scalable->fid.ops, "scalable endpoint object");
+    expect_no_null(scalable->cm, "cm of a scalable endpoint");
+    EXPECT_EQ(fi_scalable_ep(side.domain(), nullptr, &opened, nullptr), -FI_EINVAL);
     EXPECT_EQ(fi_barrier(side.endpoint(), 0, nullptr), -FI_ENOSYS);
     EXPECT_EQ(fi_trywait(side.fabric(), nullptr, 0), 0);
   });

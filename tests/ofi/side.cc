@@ -74,21 +74,21 @@ Side::Side(const Settings& settings) {
   must(fi_ep_bind(endpoint_.get(), &sent_->fid, FI_TRANSMIT | settings.selective));
   must(fi_ep_bind(endpoint_.get(), &received_->fid, FI_RECV | settings.selective));
   if (settings.counters) {
-    open_counter(send_counter_, FI_SEND);
-    open_counter(receive_counter_, FI_RECV);
-    open_counter(read_counter_, FI_READ);
-    open_counter(write_counter_, FI_WRITE);
+    open_counter(send_counter_, FI_SEND, settings.counter_wait);
+    open_counter(receive_counter_, FI_RECV, settings.counter_wait);
+    open_counter(read_counter_, FI_READ, settings.counter_wait);
+    open_counter(write_counter_, FI_WRITE, settings.counter_wait);
   }
   if (settings.remote_counters) {
-    open_counter(remote_read_counter_, FI_REMOTE_READ);
-    open_counter(remote_write_counter_, FI_REMOTE_WRITE);
+    open_counter(remote_read_counter_, FI_REMOTE_READ, settings.counter_wait);
+    open_counter(remote_write_counter_, FI_REMOTE_WRITE, settings.counter_wait);
   }
   must(fi_enable(endpoint_.get()));
 }
 
-void Side::open_counter(Owned<fid_cntr>& counter, uint64_t flag) {
+void Side::open_counter(Owned<fid_cntr>& counter, uint64_t flag, fi_wait_obj wait) {
   fi_cntr_attr attr{};
-  attr.wait_obj = FI_WAIT_UNSPEC;
+  attr.wait_obj = wait;
   counter =
       open<fid_cntr>([&](auto** to) { return fi_cntr_open(domain_.get(), &attr, to, nullptr); });
   must(fi_ep_bind(endpoint_.get(), &counter->fid, flag));

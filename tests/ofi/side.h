@@ -64,6 +64,7 @@ struct Settings {
   int mr_mode = 0;
   uint64_t transmit_flags = 0;
   bool counters = false;
+  fi_wait_obj counter_wait = FI_WAIT_UNSPEC;
   bool remote_counters = false;  // FI_RMA_EVENT
 };
 
@@ -79,6 +80,7 @@ class Side {
   // Puts the name of its peer into the address vector.
   void connect(const std::vector<std::byte>& name);
   [[nodiscard]] std::vector<std::byte> name() const;
+  void close_endpoint() { endpoint_.reset(); }
 
   [[nodiscard]] fid_ep* endpoint() const { return endpoint_.get(); }
   [[nodiscard]] fid_domain* domain() const { return domain_.get(); }
@@ -117,7 +119,7 @@ class Side {
   }
 
  private:
-  void open_counter(Owned<fid_cntr>& counter, uint64_t flag);
+  void open_counter(Owned<fid_cntr>& counter, uint64_t flag, fi_wait_obj wait);
 
   Info info_;
   Owned<fid_fabric> fabric_;

@@ -1,7 +1,10 @@
-// Sleeping on descriptors (FI_WAIT_FD): man fi_cq, man fi_eq, man fi_trywait.
+// Sleeping on descriptors (FI_WAIT_FD): man fi_cq, man fi_cntr, man fi_eq, man fi_trywait.
 #include <poll.h>
 
+#include <functional>
 #include <thread>
+
+#include <rdma/fi_trigger.h>
 
 #include "ofi/pair.h"
 
@@ -150,6 +153,142 @@ TEST(WaitObjectTest, AnEventQueueIsReadableWhileItHasEvents) {
     EXPECT_EQ(fi_eq_read(opened, &event, &read, sizeof read, 0), sizeof read);
     EXPECT_EQ(read.data, 7);
     EXPECT_FALSE(sleep_on(object, 0));
+  });
+}
+
+// As programs do: reads, sleeps only if fi_trywait permits it.
+void sleep_until(const Side& side, fid_cntr* counter, uint64_t value) {
+  fid* object = &counter->fid;
+  while (fi_cntr_read(counter) < value) {
+    const int permitted = fi_trywait(side.fabric(), &object, 1);
+    if (permitted == -FI_EAGAIN) continue;
+    must(permitted);
+    if (!sleep_on(object, 20'000)) Rank::current().fail("nothing woke the sleeper");
+  }
+}
+
+TEST_P(WaitTest, EachCountWakesTheSleeper) {
+  Settings settings;
+  settings.counters = true;
+  settings.counter_wait = FI_WAIT_FD;
+  run_pair(GetParam(), settings, [](Pair& pair) {
+    constexpr uint64_t rounds = 200;
+    const auto exchange = [](Side& side, bool begins) {
+      for (uint64_t i = 0; i < rounds; ++i) {
+        uint64_t in = 0;
+        Context context;
+        must(fi_trecv(side.endpoint(), &in, 8, nullptr, FI_ADDR_UNSPEC, i, 0, &context));
+        const auto send = [&] {
+          side.repeat([&] { return fi_tinject(side.endpoint(), &i, 8, side.peer(), i); });
+        };
+        if (begins) send();
+        sleep_until(side, side.receive_counter(), i + 1);
+        EXPECT_EQ(in, i);
+        EXPECT_EQ(side.next(side.received()).op_context, &context);
+        if (!begins) send();
+      }
+    };
+    const bool begins = pair.rank().index() == 0;
+    pair.concurrently([&](Side& side) { exchange(side, begins); });
+  });
+}
+
+// Portals counts these, without an event.
+TEST_P(WaitTest, RemoteWritesWakeTheSleeper) {
+  Settings settings;
+  settings.remote_counters = true;
+  settings.counter_wait = FI_WAIT_FD;
+  run_pair(GetParam(), settings, [](Pair& pair) {
+    constexpr uint64_t rounds = 100;
+    uint64_t memory = 0;
+    Owned<fid_mr> region;
+    pair.concurrently([&](Side& side) {
+      fid_mr* opened = nullptr;
+      must(fi_mr_reg(side.domain(), &memory, 8, FI_REMOTE_WRITE, 0, 4, 0, &opened, nullptr));
+      region.reset(opened);
+    });
+    const bool begins = pair.rank().index() == 0;
+    pair.concurrently([&](Side& side) {
+      for (uint64_t i = 1; i <= rounds; ++i) {
+        const auto write = [&] {
+          Context context;
+          must(fi_write(side.endpoint(), &i, 8, nullptr, side.peer(), 0, 4, &context));
+          fi_cq_tagged_entry entry{};  // Side::next() sleeps
+          while (fi_cq_read(side.sent(), &entry, 1) == -FI_EAGAIN) std::this_thread::yield();
+          EXPECT_EQ(entry.op_context, &context);
+        };
+        if (begins) write();
+        sleep_until(side, side.remote_write_counter(), i);
+        EXPECT_EQ(memory, i);
+        if (!begins) write();
+      }
+    });
+    pair.concurrently([&](Side&) { region.reset(); });
+  });
+}
+
+TEST(WaitObjectTest, ACounterIsReadableAfterAChange) {
+  run_alone([](Rank&) {
+    const Side side({.threading = FI_THREAD_SAFE});
+    fi_cntr_attr attr{};
+    attr.wait_obj = FI_WAIT_FD;
+    fid_cntr* opened = nullptr;
+    must(fi_cntr_open(side.domain(), &attr, &opened, nullptr));
+    const Owned<fid_cntr> counter(opened);
+    fid* object = &opened->fid;
+    fi_wait_obj kind = FI_WAIT_NONE;
+    must(fi_control(object, FI_GETWAITOBJ, &kind));
+    EXPECT_EQ(kind, FI_WAIT_FD);
+    const std::function<int()> changes[] = {
+        [&] { return fi_cntr_add(opened, 3); }, [&] { return fi_cntr_set(opened, 1); },
+        [&] { return fi_cntr_adderr(opened, 1); }, [&] { return fi_cntr_seterr(opened, 5); }};
+    for (const auto& change : changes) {
+      must(fi_trywait(side.fabric(), &object, 1));
+      must(fi_trywait(side.fabric(), &object, 1));
+      EXPECT_FALSE(sleep_on(object, 10));
+      must(change());
+      EXPECT_TRUE(sleep_on(object, 20'000));
+      EXPECT_EQ(fi_trywait(side.fabric(), &object, 1), -FI_EAGAIN);
+      fi_cntr_read(opened);
+      fi_cntr_readerr(opened);
+    }
+    fid_cntr* other = nullptr;
+    must(fi_cntr_open(side.domain(), nullptr, &other, nullptr));
+    const Owned<fid_cntr> plain(other);
+    object = &other->fid;
+    int number = 0;
+    EXPECT_EQ(fi_control(object, FI_GETWAIT, &number), -FI_ENODATA);
+    EXPECT_EQ(fi_trywait(side.fabric(), &object, 1), -FI_EINVAL);
+  });
+}
+
+// The counter also triggers work, of which some is cancelled while the program sleeps.
+TEST(WaitObjectTest, ACounterThatTriggersIsReadable) {
+  run_alone([](Rank&) {
+    const Side side({.threading = FI_THREAD_SAFE});
+    fi_cntr_attr attr{};
+    attr.wait_obj = FI_WAIT_FD;
+    fid_cntr* opened = nullptr;
+    must(fi_cntr_open(side.domain(), &attr, &opened, nullptr));
+    const Owned<fid_cntr> counter(opened);
+    fid* object = &opened->fid;
+    fi_op_cntr change = {opened, 1};
+    fi_deferred_work works[2] = {};
+    for (fi_deferred_work& work : works) {
+      work.triggering_cntr = opened;
+      work.threshold = 2;
+      work.op_type = FI_OP_CNTR_ADD;
+      work.op.cntr = &change;
+      must(fi_control(&side.domain()->fid, FI_QUEUE_WORK, &work));
+    }
+    for (uint64_t i = 1; i <= 2; ++i) {
+      must(fi_trywait(side.fabric(), &object, 1));
+      if (i == 1) must(fi_control(&side.domain()->fid, FI_CANCEL_WORK, &works[0]));
+      EXPECT_FALSE(sleep_on(object, 10));
+      must(fi_cntr_add(opened, 1));
+      EXPECT_TRUE(sleep_on(object, 20'000));
+      EXPECT_EQ(fi_cntr_read(opened), i == 1 ? 1 : 3);
+    }
   });
 }
 
