@@ -7,7 +7,6 @@
 #include <span>
 
 #include "registration/memory_watch.h"
-#include "registration/region.h"
 #include "registration/region_index.h"
 #include "util/lock.h"
 #include "util/spin_lock.h"

@@ -11,7 +11,6 @@
 #include <exception>
 #include <set>
 
-#include "util/config_file.h"
 #include "util/config_parse.h"
 #include "util/log.h"
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "util/counter.h"
-#include "verbs/agreement_sender.h"
+#include "verbs/agreement.h"
 #include "verbs/channels.h"
 #include "verbs/completions.h"
 

@@ -10,7 +10,6 @@
 #include <cstring>
 
 #include "portals4.h"
-#include "util/descriptors_in_children.h"
 #include "util/new_descriptor.h"
 #include "util/node_identity.h"
 #include "util/text.h"

@@ -14,8 +14,7 @@
 #include "reliable/reliable_transport.h"
 #include "transport/opened_transports.h"
 #include "util/node_identity.h"
-#include "wiring/dpdk_choice.h"
-#include "wiring/verbs_choice.h"
+#include "wiring/device_choice.h"
 
 // Exported for modules and programs of this version, see cmake/portals.map.in.
 #pragma GCC visibility push(default)

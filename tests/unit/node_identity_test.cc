@@ -12,7 +12,6 @@
 #include <gtest/gtest.h>
 
 #include "udp/udp_address.h"
-#include "util/network_links.h"
 
 namespace lintel {
 namespace {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "util/clock.h"
-#include "util/clock_rate.h"
 
 namespace lintel {
 namespace {

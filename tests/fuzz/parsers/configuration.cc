@@ -7,7 +7,6 @@
 
 #include "fuzz/parsers/input.h"
 #include "util/config.h"
-#include "util/config_file.h"
 #include "util/config_parse.h"
 #include "util/log.h"
 
