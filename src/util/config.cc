@@ -101,11 +101,6 @@ constexpr std::array<ConfigVariable, key_count> table{{
     {ConfigKey::registration_bytes, "PTL_REGISTRATION_BYTES", ConfigType::u64, "bytes", "0", 0,
      uint64_t{1} << 60, nullptr,
      "Memory that stays registered with devices after use; 0 means half of the machine's."},
-    {ConfigKey::registration_check, "PTL_REGISTRATION_CHECK", ConfigType::boolean, "", "1", 0, 0,
-     nullptr,
-     "Ask the kernel before registered memory is used again whether another thread is just unmapping; "
-     "takes a system call per long transfer.",
-     ConfigAudience::tests},
     {ConfigKey::verbs_device, "PTL_VERBS_DEVICE", ConfigType::text, "", "", 0, 0, nullptr,
      "RDMA device, or device and port as in mlx5_0:1; empty means the active port with the node's address, "
      "else the first active one."},
@@ -254,17 +249,6 @@ void read_variable(State& current, const ConfigVariable& variable) {
   if (variable.type == ConfigType::choice) value.text = split_words(variable.choices, '|')[*number];
 }
 
-// A name that begins like `name` does but for its last letter, as PTL_UDP_FRAME_BYTES and
-// PTL_UDP_FRAMES.
-const char* name_with_same_start(std::string_view name) {
-  constexpr size_t shortest = 8;
-  if (name.size() <= shortest) return nullptr;
-  for (const ConfigVariable& variable : table)
-    if (std::string_view(variable.name).starts_with(name.substr(0, name.size() - 1)))
-      return variable.name;
-  return nullptr;
-}
-
 // The known name that resembles `name` most, or nullptr if none is close.
 const char* closest_name(std::string_view name) {
   const char* best = nullptr;
@@ -276,7 +260,7 @@ const char* closest_name(std::string_view name) {
       best_distance = distance;
     }
   }
-  return best != nullptr ? best : name_with_same_start(name);
+  return best;
 }
 
 bool is_known(std::string_view name) {

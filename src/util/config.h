@@ -44,7 +44,6 @@ enum class ConfigKey : uint8_t {
   dpdk_eal,
   registration_regions,
   registration_bytes,
-  registration_check,
   verbs_device,
   verbs_gid_index,
   verbs_pkey,

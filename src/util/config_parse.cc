@@ -45,28 +45,24 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
-std::optional<uint64_t> parse_number(std::string_view text, bool allow_suffix) {
+std::optional<uint64_t> parse_number(std::string_view text, bool allow_suffix,
+                                     bool allow_hexadecimal) {
   text = trim(text);
   unsigned shift = 0;
+  int base = 10;
+  if (allow_hexadecimal && (text.starts_with("0x") || text.starts_with("0X"))) {
+    text.remove_prefix(2);
+    base = 16;
+  }
   if (allow_suffix && !text.empty()) {
     shift = suffix_shift(text.back());
     if (shift != 0) text.remove_suffix(1);
   }
   uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
   if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   if (value > std::numeric_limits<uint64_t>::max() >> shift) return std::nullopt;
   return value << shift;
-}
-
-std::optional<uint64_t> parse_hexadecimal(std::string_view text) {
-  text = trim(text);
-  if (!text.starts_with("0x") && !text.starts_with("0X")) return std::nullopt;
-  text.remove_prefix(2);
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 std::optional<bool> parse_boolean(std::string_view text) {
@@ -120,10 +116,9 @@ std::optional<uint64_t> parse_value(const ConfigVariable& variable, std::string_
       if (text.empty()) return 0;
       [[fallthrough]];
     case ConfigType::u64: {
-      const bool is_bytes = std::string_view(variable.unit) == "bytes";
-      std::optional<uint64_t> value = parse_number(text, is_bytes);
+      const std::string_view unit = variable.unit;
       // A number without a unit may be an identifier.
-      if (!value && *variable.unit == '\0') value = parse_hexadecimal(text);
+      const std::optional<uint64_t> value = parse_number(text, unit == "bytes", unit.empty());
       if (!value || *value < variable.minimum || *value > variable.maximum) return std::nullopt;
       return value;
     }

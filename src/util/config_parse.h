@@ -11,10 +11,10 @@
 
 namespace lintel {
 
-// Digits; for a number of bytes followed by K, M or G (powers of 1024). Nothing on overflow.
-[[nodiscard]] std::optional<uint64_t> parse_number(std::string_view text, bool allow_suffix);
-// Hexadecimal digits after 0x.
-[[nodiscard]] std::optional<uint64_t> parse_hexadecimal(std::string_view text);
+// Digits; for a number of bytes followed by K, M or G (powers of 1024). Or hexadecimal digits after
+// 0x. Nothing on overflow.
+[[nodiscard]] std::optional<uint64_t> parse_number(std::string_view text, bool allow_suffix,
+                                                   bool allow_hexadecimal = false);
 [[nodiscard]] std::optional<bool> parse_boolean(std::string_view text);
 // The position of `text` among the words of `choices`, which are separated by '|'.
 [[nodiscard]] std::optional<unsigned> parse_choice(std::string_view text, std::string_view choices);
