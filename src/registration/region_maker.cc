@@ -16,8 +16,6 @@
 
 namespace lintel {
 
-// Retired regions leave the device and the watch. Connection path.
-
 bool Deregistration::watch(MemoryRange range) noexcept {
   const LockGuard guard(lock_);
   return watch_.add(range.begin, range.end);

@@ -82,8 +82,7 @@ class WatchedCache final : public RegistrationCache {
   Parts parts_;
 };
 
-// The registration cache of this process, set up as the configuration says. Set-up path.
-
+// Returns the registration cache of this process, set up as the configuration says. Set-up path.
 // Lives until the process ends. Watches over memory only while something is attached.
 [[nodiscard]] RegistrationCache& process_registration_cache();
 

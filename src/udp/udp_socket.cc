@@ -30,6 +30,23 @@ const sockaddr* socket_address(const LinkAddress& address) noexcept {
   return reinterpret_cast<const sockaddr*>(address.bytes.data());
 }
 
+// The error of a call that does nothing. Only a filter, or another kernel, answers these.
+bool is_denied(long result) noexcept {
+  return result < 0 && (errno == EPERM || errno == EACCES || errno == ENOSYS);
+}
+
+std::string denial(const char* call) {
+  return text_of(call, " is denied (", strerror(errno),
+                 "); permit it in the seccomp profile of the container");
+}
+
+// False: it is denied, and that is logged.
+bool permits(const char* call, long result) {
+  if (!is_denied(result)) return true;
+  log_message(LogLevel::warn, "udp: %s; until then datagrams go one by one", denial(call).c_str());
+  return false;
+}
+
 }  // namespace
 
 OpenStatus UdpSocket::open(uint32_t pid, std::string& reason) {
@@ -148,27 +165,6 @@ unsigned UdpSocket::take_unreachable(LinkAddress* addresses, unsigned max) noexc
   unreachable_count_ = 0;
   return taken;
 }
-
-namespace {
-
-// The error of a call that does nothing. Only a filter, or another kernel, answers these.
-bool is_denied(long result) noexcept {
-  return result < 0 && (errno == EPERM || errno == EACCES || errno == ENOSYS);
-}
-
-std::string denial(const char* call) {
-  return text_of(call, " is denied (", strerror(errno),
-                 "); permit it in the seccomp profile of the container");
-}
-
-// False: it is denied, and that is logged.
-bool permits(const char* call, long result) {
-  if (!is_denied(result)) return true;
-  log_message(LogLevel::warn, "udp: %s; until then datagrams go one by one", denial(call).c_str());
-  return false;
-}
-
-}  // namespace
 
 bool UdpCalls::probe(int socket, std::string& reason) {
   constexpr int peek = MSG_DONTWAIT | MSG_PEEK;

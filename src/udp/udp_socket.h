@@ -14,7 +14,7 @@ namespace lintel {
 
 class UdpSocket {
  public:
-  explicit UdpSocket(const UdpHost& host) : host_(host) {}
+  explicit UdpSocket(const NodeIdentity& host) : host_(host) {}
   UdpSocket(const UdpSocket&) = delete;
   UdpSocket& operator=(const UdpSocket&) = delete;
   ~UdpSocket();
@@ -23,7 +23,7 @@ class UdpSocket {
   [[nodiscard]] OpenStatus open(uint32_t pid, std::string& reason);
 
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
-  [[nodiscard]] const UdpHost& host() const noexcept { return host_; }
+  [[nodiscard]] const NodeIdentity& host() const noexcept { return host_; }
   [[nodiscard]] socklen_t address_bytes() const noexcept { return udp_address_bytes(host_); }
   // False: the kernel does not have the option, or refuses the value.
   bool set_option(int level, int name, int value) const noexcept;
@@ -48,7 +48,7 @@ class UdpSocket {
   void set_path_discovery(bool fragments) const noexcept;
   void ask_for_buffers() const noexcept;
 
-  const UdpHost host_;
+  const NodeIdentity host_;
   int descriptor_ = -1;
   std::atomic<bool> fragments_{false};
   std::atomic<bool> errors_pending_{false};

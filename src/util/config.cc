@@ -121,11 +121,6 @@ constexpr std::array<ConfigVariable, key_count> table{{
      "512", 64, 16384, nullptr,
      "Buffers for messages that arrive, and as many for datagrams, up to the limit of the device.",
      ConfigAudience::tests},
-    {ConfigKey::verbs_eager_bytes, "PTL_VERBS_EAGER_BYTES", ConfigType::u64, "bytes", "4096", 256,
-     8192, nullptr,
-     "Payloads of up to this size travel with their message over connected queue pairs; larger ones are "
-     "read from the memory of the peer.",
-     ConfigAudience::tests},
     {ConfigKey::faults, "PTL_FAULTS", ConfigType::text, "", "", 0, 0, nullptr,
      "Faults to inject into the frames of networks, for tests: drop, dup, reorder and corrupt with "
      "their probabilities, and the seed of the random numbers, as in drop=0.01,dup=0.01,seed=7.",

@@ -51,7 +51,6 @@ enum class ConfigKey : uint8_t {
   verbs_traffic_class,
   verbs_max_rc,
   verbs_receive_buffers,
-  verbs_eager_bytes,
   faults,
   module_path,
   count,  // number of variables

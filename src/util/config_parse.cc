@@ -37,6 +37,21 @@ unsigned suffix_shift(char suffix) {
   }
 }
 
+constexpr std::string_view blanks = " \t";
+
+// A value in quotes is what is between them. A comment begins with # at the start or after a blank.
+std::string_view value_of(std::string_view text) {
+  const std::string_view value = trim(text);
+  const size_t quote = value.size() >= 2 && value.front() == '"' ? value.find('"', 1) : value.npos;
+  if (quote != value.npos) {
+    const std::string_view rest = trim(value.substr(quote + 1));
+    if (rest.empty() || rest.front() == '#') return value.substr(1, quote - 1);
+  }
+  for (size_t at = value.find('#'); at != value.npos; at = value.find('#', at + 1))
+    if (at == 0 || blanks.find(value[at - 1]) != blanks.npos) return trim(value.substr(0, at));
+  return value;
+}
+
 }  // namespace
 
 std::string_view trim(std::string_view text) {
@@ -159,25 +174,6 @@ unsigned edit_distance(std::string_view a, std::string_view b) {
   }
   return last[b.size()];
 }
-
-namespace {
-
-constexpr std::string_view blanks = " \t";
-
-// A value in quotes is what is between them. A comment begins with # at the start or after a blank.
-std::string_view value_of(std::string_view text) {
-  const std::string_view value = trim(text);
-  const size_t quote = value.size() >= 2 && value.front() == '"' ? value.find('"', 1) : value.npos;
-  if (quote != value.npos) {
-    const std::string_view rest = trim(value.substr(quote + 1));
-    if (rest.empty() || rest.front() == '#') return value.substr(1, quote - 1);
-  }
-  for (size_t at = value.find('#'); at != value.npos; at = value.find('#', at + 1))
-    if (at == 0 || blanks.find(value[at - 1]) != blanks.npos) return trim(value.substr(0, at));
-  return value;
-}
-
-}  // namespace
 
 std::vector<ConfigSetting> read_config_file(const std::string& path,
                                             std::vector<std::string>& complaints) {

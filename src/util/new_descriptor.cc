@@ -35,6 +35,15 @@ DirectoryStream directory_of(Descriptor descriptor) noexcept {
   return stream;
 }
 
+constexpr unsigned most_descriptors = 64;
+std::atomic<int> remembered[most_descriptors];  // descriptor + 1; 0: free
+
+void close_remembered() noexcept {
+  for (std::atomic<int>& slot : remembered)
+    if (const int descriptor = slot.exchange(0, std::memory_order_relaxed) - 1; descriptor >= 0)
+      close(descriptor);
+}
+
 }  // namespace
 
 Descriptor above_standard(int descriptor) noexcept {
@@ -128,21 +137,6 @@ bool mend_private(const char* path, mode_t mode) noexcept {
   errno = error;
   return mended;
 }
-
-// A table that a handler of fork() reads in the child. Set-up path.
-
-namespace {
-
-constexpr unsigned most_descriptors = 64;
-std::atomic<int> remembered[most_descriptors];  // descriptor + 1; 0: free
-
-void close_remembered() noexcept {
-  for (std::atomic<int>& slot : remembered)
-    if (const int descriptor = slot.exchange(0, std::memory_order_relaxed) - 1; descriptor >= 0)
-      close(descriptor);
-}
-
-}  // namespace
 
 void close_in_children(int descriptor) noexcept {
   static std::once_flag once;

@@ -98,35 +98,6 @@ bool leads_out(const NetworkLink& port) {
   return std::find(within_node.begin(), within_node.end(), port.kind) == within_node.end();
 }
 
-}  // namespace
-
-std::vector<NetworkLink> read_network_links() {
-  std::vector<NetworkLink> links;
-  const Descriptor asked = open_socket(AF_NETLINK, SOCK_RAW);  // NETLINK_ROUTE is protocol 0
-  if (!asked.is_open() || !ask_for_links(asked.get())) return links;
-  std::vector<uint64_t> memory(answer_bytes / sizeof(uint64_t));
-  auto* const answer = reinterpret_cast<std::byte*>(memory.data());
-  for (unsigned i = 0; i < most_answers; ++i) {
-    const ssize_t bytes = recv(asked.get(), answer, answer_bytes, 0);
-    if (bytes < 0 && errno == EINTR) continue;
-    if (bytes <= 0 || !take_answer(answer, static_cast<size_t>(bytes), links)) break;
-  }
-  return links;
-}
-
-bool stays_on_node(const std::vector<NetworkLink>& links, const std::string& name) {
-  const auto link = std::find_if(links.begin(), links.end(),
-                                 [&](const NetworkLink& one) { return one.name == name; });
-  if (link == links.end()) return false;
-  if (link->kind == "dummy") return true;
-  return link->kind == "bridge" &&
-         std::none_of(links.begin(), links.end(), [&](const NetworkLink& port) {
-           return port.master == link->index && leads_out(port);
-         });
-}
-
-namespace {
-
 // The interfaces that packets to anywhere leave through, the preferred one first.
 std::vector<std::string> default_route_interfaces() {
   std::vector<std::string> interfaces;
@@ -272,6 +243,31 @@ Candidate best_candidate() {
 }
 
 }  // namespace
+
+std::vector<NetworkLink> read_network_links() {
+  std::vector<NetworkLink> links;
+  const Descriptor asked = open_socket(AF_NETLINK, SOCK_RAW);  // NETLINK_ROUTE is protocol 0
+  if (!asked.is_open() || !ask_for_links(asked.get())) return links;
+  std::vector<uint64_t> memory(answer_bytes / sizeof(uint64_t));
+  auto* const answer = reinterpret_cast<std::byte*>(memory.data());
+  for (unsigned i = 0; i < most_answers; ++i) {
+    const ssize_t bytes = recv(asked.get(), answer, answer_bytes, 0);
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes <= 0 || !take_answer(answer, static_cast<size_t>(bytes), links)) break;
+  }
+  return links;
+}
+
+bool stays_on_node(const std::vector<NetworkLink>& links, const std::string& name) {
+  const auto link = std::find_if(links.begin(), links.end(),
+                                 [&](const NetworkLink& one) { return one.name == name; });
+  if (link == links.end()) return false;
+  if (link->kind == "dummy") return true;
+  return link->kind == "bridge" &&
+         std::none_of(links.begin(), links.end(), [&](const NetworkLink& port) {
+           return port.master == link->index && leads_out(port);
+         });
+}
 
 NodeIdentity find_node_identity() {
   // Only these interfaces are read: a node may have thousands of interfaces and addresses.

@@ -17,6 +17,8 @@ struct NodeIdentity {
   bool ipv6 = false;
   in6_addr address{};  // IPv6 address
   uint32_t scope = 0;  // scope of a link-local IPv6 address
+
+  [[nodiscard]] bool is_found() const noexcept { return nid != 0; }
 };
 
 // An address of a network interface that has carrier: of the one with the default route; else of

@@ -20,6 +20,32 @@ const DpdkModule* dpdk_module(std::string& reason) {
   return static_cast<const DpdkModule*>(load_module("dpdk", reason));
 }
 
+constexpr const char* device_directory = "/sys/class/infiniband";
+
+bool node_has_devices() {
+  const DirectoryStream directory = open_directory(device_directory);
+  bool has = false;
+  if (directory == nullptr) return has;
+  while (const dirent* const entry = readdir(directory.get())) has = has || entry->d_name[0] != '.';
+  return has;
+}
+
+const VerbsModule* verbs_module(std::string& reason) {
+  return static_cast<const VerbsModule*>(load_module("verbs", reason));
+}
+
+VerbsPortWish configured_port(uint32_t nid) {
+  VerbsPortWish wish;
+  wish.device = config_string(ConfigKey::verbs_device);
+  wish.nid = nid;
+  if (const std::optional<uint64_t> index = config_optional(ConfigKey::verbs_gid_index))
+    wish.gid_index = static_cast<int>(*index);
+  wish.pkey = static_cast<uint16_t>(config_u64(ConfigKey::verbs_pkey));
+  wish.service_level = static_cast<uint8_t>(config_u64(ConfigKey::verbs_service_level));
+  wish.traffic_class = static_cast<uint8_t>(config_u64(ConfigKey::verbs_traffic_class));
+  return wish;
+}
+
 }  // namespace
 
 DpdkChoice choose_dpdk_port(const std::string& list, uint32_t local_rank,
@@ -71,36 +97,6 @@ OpenStatus open_dpdk_link(const DpdkChoice& choice, ProcessId id, std::unique_pt
   return module->open(settings, link, reason);
 }
 
-namespace {
-
-constexpr const char* device_directory = "/sys/class/infiniband";
-
-bool node_has_devices() {
-  const DirectoryStream directory = open_directory(device_directory);
-  bool has = false;
-  if (directory == nullptr) return has;
-  while (const dirent* const entry = readdir(directory.get())) has = has || entry->d_name[0] != '.';
-  return has;
-}
-
-const VerbsModule* verbs_module(std::string& reason) {
-  return static_cast<const VerbsModule*>(load_module("verbs", reason));
-}
-
-VerbsPortWish configured_port(uint32_t nid) {
-  VerbsPortWish wish;
-  wish.device = config_string(ConfigKey::verbs_device);
-  wish.nid = nid;
-  if (const std::optional<uint64_t> index = config_optional(ConfigKey::verbs_gid_index))
-    wish.gid_index = static_cast<int>(*index);
-  wish.pkey = static_cast<uint16_t>(config_u64(ConfigKey::verbs_pkey));
-  wish.service_level = static_cast<uint8_t>(config_u64(ConfigKey::verbs_service_level));
-  wish.traffic_class = static_cast<uint8_t>(config_u64(ConfigKey::verbs_traffic_class));
-  return wish;
-}
-
-}  // namespace
-
 VerbsChoice configured_verbs(uint32_t nid) {
   VerbsChoice choice;
   if (!node_has_devices()) {
@@ -112,7 +108,6 @@ VerbsChoice configured_verbs(uint32_t nid) {
   settings.port = configured_port(nid);
   settings.max_rc = static_cast<uint32_t>(config_u64(ConfigKey::verbs_max_rc));
   settings.receive_buffers = static_cast<uint32_t>(config_u64(ConfigKey::verbs_receive_buffers));
-  settings.eager_bytes = static_cast<uint32_t>(config_u64(ConfigKey::verbs_eager_bytes));
   const VerbsModule* const module = verbs_module(choice.reason);
   choice.usable = module != nullptr && module->examine(settings.port, choice.port, choice.reason);
   return choice;

@@ -16,8 +16,8 @@ namespace lintel::test {
 namespace {
 
 // To find the host takes some of the calls.
-const UdpHost& loopback() {
-  static const UdpHost host = find_udp_host("lo");
+const NodeIdentity& loopback() {
+  static const NodeIdentity host = find_udp_host("lo");
   return host;
 }
 
