@@ -39,10 +39,9 @@ struct Connection : Link {
   PendingAcknowledgement pending LINTEL_GUARDED_BY(lock);
   PeerSilence silence LINTEL_GUARDED_BY(lock);
 
-  ConnectionHook with_timer;     // ConnectionTimers; linked is under the lock, next the list's
-  ConnectionHook ended;          // ConnectionTable
-  ConnectionHook touched;        // poller: Acknowledger
-  ConnectionHook with_deferred;  // poller: Sender
+  ConnectionHook with_timer;  // ConnectionTimers; linked is under the lock, next the list's
+  ConnectionHook ended;       // ConnectionTable
+  ConnectionHook touched;     // poller: Acknowledger
 
   // For Link, after the length of its frames has changed.
   void publish_data_bytes() noexcept LINTEL_REQUIRES(lock) {
