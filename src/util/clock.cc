@@ -1,6 +1,8 @@
 // The time-stamp counter as a clock. Set-up path; ticks_as_ns() is for the message path.
 #include "util/clock.h"
 
+#include "util/clock_rate.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <fcntl.h>

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "util/clock.h"
+#include "util/clock_rate.h"
 
 namespace lintel {
 namespace {
