@@ -1,7 +1,6 @@
 // Counting events (spec 3.14). Message path, except PtlCTAlloc and PtlCTFree.
 #include <sched.h>
 
-#include "api/deadline.h"
 #include "api/refusal.h"
 #include "api/resolve.h"
 #include "api/waiting_threads.h"

@@ -30,41 +30,25 @@ int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length
            ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
            ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
            ptl_hdr_data_t hdr_data) noexcept {
-  return start({.call = ptl_put,
-                .kind = MessageKind::put,
-                .put = {md_handle, local_offset},
-                .length = length,
-                .ack_req = ack_req,
-                .target = {target_id, pt_index, match_bits, remote_offset},
-                .user_ptr = user_ptr,
-                .hdr_data = hdr_data});
+  return start(movement(ptl_put, MessageKind::put, {md_handle, local_offset}, {}, length, ack_req,
+                        {target_id, pt_index, match_bits, remote_offset}, user_ptr, hdr_data));
 }
 
 int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
            ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
            ptl_size_t remote_offset, void* user_ptr) noexcept {
-  return start({.call = ptl_get,
-                .kind = MessageKind::get,
-                .get = {md_handle, local_offset},
-                .length = length,
-                .target = {target_id, pt_index, match_bits, remote_offset},
-                .user_ptr = user_ptr});
+  return start(movement(ptl_get, MessageKind::get, {}, {md_handle, local_offset}, length,
+                        PTL_NO_ACK_REQ, {target_id, pt_index, match_bits, remote_offset},
+                        user_ptr));
 }
 
 int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
               ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
               ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
               ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype) noexcept {
-  return start({.call = ptl_atomic,
-                .kind = MessageKind::atomic,
-                .put = {md_handle, local_offset},
-                .length = length,
-                .ack_req = ack_req,
-                .target = {target_id, pt_index, match_bits, remote_offset},
-                .user_ptr = user_ptr,
-                .hdr_data = hdr_data,
-                .operation = operation,
-                .datatype = datatype});
+  return start(movement(ptl_atomic, MessageKind::atomic, {md_handle, local_offset}, {}, length,
+                        ack_req, {target_id, pt_index, match_bits, remote_offset}, user_ptr,
+                        hdr_data, nullptr, operation, datatype));
 }
 
 int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
@@ -72,16 +56,10 @@ int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
                    ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                    ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data,
                    ptl_op_t operation, ptl_datatype_t datatype) noexcept {
-  return start({.call = ptl_fetch_atomic,
-                .kind = MessageKind::fetch_atomic,
-                .put = {put_md_handle, local_put_offset},
-                .get = {get_md_handle, local_get_offset},
-                .length = length,
-                .target = {target_id, pt_index, match_bits, remote_offset},
-                .user_ptr = user_ptr,
-                .hdr_data = hdr_data,
-                .operation = operation,
-                .datatype = datatype});
+  return start(movement(ptl_fetch_atomic, MessageKind::fetch_atomic,
+                        {put_md_handle, local_put_offset}, {get_md_handle, local_get_offset},
+                        length, PTL_NO_ACK_REQ, {target_id, pt_index, match_bits, remote_offset},
+                        user_ptr, hdr_data, nullptr, operation, datatype));
 }
 
 int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
@@ -89,17 +67,10 @@ int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
             ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
             ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data, const void* operand,
             ptl_op_t operation, ptl_datatype_t datatype) noexcept {
-  return start({.call = ptl_swap,
-                .kind = MessageKind::swap,
-                .put = {put_md_handle, local_put_offset},
-                .get = {get_md_handle, local_get_offset},
-                .length = length,
-                .target = {target_id, pt_index, match_bits, remote_offset},
-                .user_ptr = user_ptr,
-                .hdr_data = hdr_data,
-                .operand = operand,
-                .operation = operation,
-                .datatype = datatype});
+  return start(movement(ptl_swap, MessageKind::swap, {put_md_handle, local_put_offset},
+                        {get_md_handle, local_get_offset}, length, PTL_NO_ACK_REQ,
+                        {target_id, pt_index, match_bits, remote_offset}, user_ptr, hdr_data,
+                        operand, operation, datatype));
 }
 
 // Atomics are carried out by this process' processors: they are visible at once (spec 3.15.8).

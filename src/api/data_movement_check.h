@@ -25,21 +25,31 @@ struct Target {
   ptl_size_t remote_offset = 0;
 };
 
-// The arguments of the widest call; narrower ones leave the rest as it is.
+// The arguments of the widest call.
 struct MovementArguments {
   const Call& call;
-  MessageKind kind = MessageKind::put;
-  LocalMemory put{};
-  LocalMemory get{};
-  ptl_size_t length = 0;
-  ptl_ack_req_t ack_req = PTL_NO_ACK_REQ;
-  Target target{};
-  void* user_ptr = nullptr;
-  ptl_hdr_data_t hdr_data = 0;
-  const void* operand = nullptr;
-  ptl_op_t operation = PTL_MIN;
-  ptl_datatype_t datatype = PTL_INT8_T;
+  MessageKind kind;
+  LocalMemory put;
+  LocalMemory get;
+  ptl_size_t length;
+  ptl_ack_req_t ack_req;
+  Target target;
+  void* user_ptr;
+  ptl_hdr_data_t hdr_data;
+  const void* operand;
+  ptl_op_t operation;
+  ptl_datatype_t datatype;
 };
+
+// Puts the arguments of a call together. Memory that it does not have is {}.
+[[gnu::always_inline]] inline MovementArguments movement(
+    const Call& call, MessageKind kind, LocalMemory put, LocalMemory get, ptl_size_t length,
+    ptl_ack_req_t ack_req, const Target& target, void* user_ptr, ptl_hdr_data_t hdr_data = 0,
+    const void* operand = nullptr, ptl_op_t operation = PTL_MIN,
+    ptl_datatype_t datatype = PTL_INT8_T) noexcept {
+  return {call,   kind,     put,      get,     length,    ack_req,
+          target, user_ptr, hdr_data, operand, operation, datatype};
+}
 
 namespace movement_detail {
 // Whether [offset, offset + length) lies inside the descriptor (spec 3.15.2).

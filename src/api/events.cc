@@ -1,7 +1,6 @@
 // Event queues (spec 3.13). Message path, except PtlEQAlloc and PtlEQFree.
 #include <atomic>
 
-#include "api/deadline.h"
 #include "api/refusal.h"
 #include "api/resolve.h"
 #include "api/waiting_threads.h"

@@ -1,10 +1,12 @@
-// Network interfaces, maps and identifiers (spec 3.6, 3.8, 3.9, 3.17, 3.18). Set-up path.
+// Initialization, network interfaces, maps and identifiers (spec 3.5, 3.6, 3.8, 3.9, 3.17, 3.18).
+// Set-up path.
 #include <algorithm>
 #include <atomic>
 #include <bit>
 
 #include "api/refusal.h"
 #include "api/resolve.h"
+#include "core/library/library.h"
 #include "core/library/status_registers.h"
 #include "portals4.h"
 #include "util/lock.h"
@@ -76,6 +78,18 @@ bool slot_of(unsigned options, unsigned* slot) noexcept {
 }  // namespace
 
 extern "C" {
+
+int PtlInit(void) noexcept {
+  const WithoutCancellation scope;
+  return initialize_library();
+}
+
+void PtlFini(void) noexcept {
+  const WithoutCancellation scope;
+  finalize_library();
+}
+
+void PtlAbort(void) noexcept { abort_waiting(); }
 
 int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
               const ptl_ni_limits_t* desired, ptl_ni_limits_t* actual,

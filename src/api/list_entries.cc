@@ -1,7 +1,6 @@
 // List entries and match list entries (spec 3.11, 3.12). Message path for appends.
 #include <atomic>
 
-#include "api/in_use.h"
 #include "api/refusal.h"
 #include "api/resolve.h"
 #include "core/objects/append_entry.h"

@@ -1,7 +1,6 @@
 // Memory descriptors (spec 3.10). Set-up path.
 #include <atomic>
 
-#include "api/in_use.h"
 #include "api/refusal.h"
 #include "api/resolve.h"
 #include "core/objects/event_queue_use.h"

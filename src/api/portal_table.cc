@@ -1,5 +1,4 @@
 // Portal table entries (spec 3.7). Set-up path.
-#include "api/in_use.h"
 #include "api/refusal.h"
 #include "api/resolve.h"
 #include "core/objects/portal_operations.h"

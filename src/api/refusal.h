@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "api/resolve.h"
+#include "core/operations/physical_interface.h"
 #include "portals4.h"
 
 namespace lintel::api {
@@ -62,5 +63,16 @@ inline constexpr const char* logical_only = "must be of an interface with PTL_NI
 inline constexpr const char* map_needed = "PtlSetMap must have been called for the interface";
 // Rule of PtlCTInc and PtlTriggeredCTInc.
 inline constexpr const char* one_field = "must be 0 where increment.success is not";
+
+// An object that is in use because of a message stays so until a thread polls. Calls that would
+// refuse for that reason first poll in passing, so that a program may repeat them in a loop.
+// Returns the code that `attempt` returns; if that is `refusal`, the code of another attempt after
+// a poll.
+template <typename Attempt>
+[[nodiscard]] int poll_before_refusal(PhysicalInterface& physical, int refusal,
+                                      Attempt&& attempt) noexcept {
+  const int code = attempt();
+  return code == refusal && physical.passing_polls().poll() ? attempt() : code;
+}
 
 }  // namespace lintel::api

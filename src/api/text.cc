@@ -14,15 +14,6 @@ struct Name {
 };
 #define LINTEL_NAME(constant) \
   { constant, #constant }
-constexpr Name return_codes[] = {LINTEL_NAME(PTL_OK),           LINTEL_NAME(PTL_FAIL),
-                                 LINTEL_NAME(PTL_ARG_INVALID),  LINTEL_NAME(PTL_CT_NONE_REACHED),
-                                 LINTEL_NAME(PTL_EQ_DROPPED),   LINTEL_NAME(PTL_EQ_EMPTY),
-                                 LINTEL_NAME(PTL_IN_USE),       LINTEL_NAME(PTL_ABORTED),
-                                 LINTEL_NAME(PTL_IGNORED),      LINTEL_NAME(PTL_LIST_TOO_LONG),
-                                 LINTEL_NAME(PTL_NO_INIT),      LINTEL_NAME(PTL_NO_SPACE),
-                                 LINTEL_NAME(PTL_PID_IN_USE),   LINTEL_NAME(PTL_PT_FULL),
-                                 LINTEL_NAME(PTL_PT_EQ_NEEDED), LINTEL_NAME(PTL_PT_IN_USE),
-                                 LINTEL_NAME(PTL_INTERRUPTED)};
 constexpr Name event_kinds[] = {
     LINTEL_NAME(PTL_EVENT_GET),          LINTEL_NAME(PTL_EVENT_GET_OVERFLOW),
     LINTEL_NAME(PTL_EVENT_PUT),          LINTEL_NAME(PTL_EVENT_PUT_OVERFLOW),
@@ -42,25 +33,34 @@ constexpr Name fail_types[] = {LINTEL_NAME(PTL_NI_OK),
                                LINTEL_NAME(PTL_NI_SEGV),
                                LINTEL_NAME(PTL_NI_NO_MATCH)};
 #undef LINTEL_NAME
-constexpr Name sentences[] = {
-    {PTL_OK, "PTL_OK: success"},
-    {PTL_FAIL, "PTL_FAIL: it cannot be done; a line on standard error may say why"},
-    {PTL_ARG_INVALID, "PTL_ARG_INVALID: an argument is not allowed"},
-    {PTL_CT_NONE_REACHED, "PTL_CT_NONE_REACHED: no counter reached its test in time"},
-    {PTL_EQ_DROPPED, "PTL_EQ_DROPPED: events were lost because the event queue was full"},
-    {PTL_EQ_EMPTY, "PTL_EQ_EMPTY: there is no event"},
-    {PTL_IN_USE, "PTL_IN_USE: a message still uses the object"},
-    {PTL_ABORTED, "PTL_ABORTED: PtlAbort ended the wait"},
-    {PTL_IGNORED, "PTL_IGNORED: the request has no meaning here, such as a map that was not set"},
-    {PTL_LIST_TOO_LONG, "PTL_LIST_TOO_LONG: the list has max_list_size entries"},
-    {PTL_NO_INIT, "PTL_NO_INIT: PtlInit was not called"},
-    {PTL_NO_SPACE, "PTL_NO_SPACE: memory or a limit of the interface does not suffice"},
-    {PTL_PID_IN_USE,
-     "PTL_PID_IN_USE: another process has this pid, or this process has another one"},
-    {PTL_PT_FULL, "PTL_PT_FULL: no portal table entry is free"},
-    {PTL_PT_EQ_NEEDED, "PTL_PT_EQ_NEEDED: flow control needs an event queue"},
-    {PTL_PT_IN_USE, "PTL_PT_IN_USE: the portal table entry is in use"},
-    {PTL_INTERRUPTED, "PTL_INTERRUPTED: the wait was interrupted"}};
+// A return code, its name, and a sentence about it.
+struct ReturnCode {
+  int value;
+  const char* name;
+  const char* sentence;
+};
+#define LINTEL_CODE(constant, text) \
+  { constant, #constant, #constant ": " text }
+constexpr ReturnCode return_codes[] = {
+    LINTEL_CODE(PTL_OK, "success"),
+    LINTEL_CODE(PTL_FAIL, "it cannot be done; a line on standard error may say why"),
+    LINTEL_CODE(PTL_ARG_INVALID, "an argument is not allowed"),
+    LINTEL_CODE(PTL_CT_NONE_REACHED, "no counter reached its test in time"),
+    LINTEL_CODE(PTL_EQ_DROPPED, "events were lost because the event queue was full"),
+    LINTEL_CODE(PTL_EQ_EMPTY, "there is no event"),
+    LINTEL_CODE(PTL_IN_USE, "a message still uses the object"),
+    LINTEL_CODE(PTL_ABORTED, "PtlAbort ended the wait"),
+    LINTEL_CODE(PTL_IGNORED, "the request has no meaning here, such as a map that was not set"),
+    LINTEL_CODE(PTL_LIST_TOO_LONG, "the list has max_list_size entries"),
+    LINTEL_CODE(PTL_NO_INIT, "PtlInit was not called"),
+    LINTEL_CODE(PTL_NO_SPACE, "memory or a limit of the interface does not suffice"),
+    LINTEL_CODE(PTL_PID_IN_USE, "another process has this pid, or this process has another one"),
+    LINTEL_CODE(PTL_PT_FULL, "no portal table entry is free"),
+    LINTEL_CODE(PTL_PT_EQ_NEEDED, "flow control needs an event queue"),
+    LINTEL_CODE(PTL_PT_IN_USE, "the portal table entry is in use"),
+    LINTEL_CODE(PTL_INTERRUPTED, "the wait was interrupted"),
+};
+#undef LINTEL_CODE
 
 template <size_t size>
 const char* find(const Name (&names)[size], int value) noexcept {
@@ -176,7 +176,9 @@ extern "C" {
 const char* PtlToStr(int value, ptl_str_type_t type) noexcept {
   switch (type) {
     case PTL_STR_ERROR:
-      return find(return_codes, value);
+      for (const ReturnCode& code : return_codes)
+        if (code.value == value) return code.name;
+      break;
     case PTL_STR_EVENT:
       return find(event_kinds, value);
     case PTL_STR_FAIL_TYPE:
@@ -186,8 +188,8 @@ const char* PtlToStr(int value, ptl_str_type_t type) noexcept {
 }
 
 const char* PtlLintelStrError(int code) noexcept {
-  for (const Name& sentence : sentences)
-    if (sentence.value == code) return sentence.text;
+  for (const ReturnCode& known : return_codes)
+    if (known.value == code) return known.sentence;
   return "not a return code of Portals";
 }
 

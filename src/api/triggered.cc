@@ -73,28 +73,20 @@ int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size
                     ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
                     ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle,
                     ptl_size_t threshold) noexcept {
-  return attach_movement({.call = triggered_put,
-                          .kind = MessageKind::put,
-                          .put = {md_handle, local_offset},
-                          .length = length,
-                          .ack_req = ack_req,
-                          .target = {target_id, pt_index, match_bits, remote_offset},
-                          .user_ptr = user_ptr,
-                          .hdr_data = hdr_data},
-                         trig_ct_handle, threshold);
+  return attach_movement(
+      movement(triggered_put, MessageKind::put, {md_handle, local_offset}, {}, length, ack_req,
+               {target_id, pt_index, match_bits, remote_offset}, user_ptr, hdr_data),
+      trig_ct_handle, threshold);
 }
 
 int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
                     ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                     ptl_size_t remote_offset, void* user_ptr, ptl_handle_ct_t trig_ct_handle,
                     ptl_size_t threshold) noexcept {
-  return attach_movement({.call = triggered_get,
-                          .kind = MessageKind::get,
-                          .get = {md_handle, local_offset},
-                          .length = length,
-                          .target = {target_id, pt_index, match_bits, remote_offset},
-                          .user_ptr = user_ptr},
-                         trig_ct_handle, threshold);
+  return attach_movement(
+      movement(triggered_get, MessageKind::get, {}, {md_handle, local_offset}, length,
+               PTL_NO_ACK_REQ, {target_id, pt_index, match_bits, remote_offset}, user_ptr),
+      trig_ct_handle, threshold);
 }
 
 int PtlTriggeredAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
@@ -102,17 +94,11 @@ int PtlTriggeredAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_s
                        ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
                        ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
                        ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) noexcept {
-  return attach_movement({.call = triggered_atomic,
-                          .kind = MessageKind::atomic,
-                          .put = {md_handle, local_offset},
-                          .length = length,
-                          .ack_req = ack_req,
-                          .target = {target_id, pt_index, match_bits, remote_offset},
-                          .user_ptr = user_ptr,
-                          .hdr_data = hdr_data,
-                          .operation = operation,
-                          .datatype = datatype},
-                         trig_ct_handle, threshold);
+  return attach_movement(
+      movement(triggered_atomic, MessageKind::atomic, {md_handle, local_offset}, {}, length,
+               ack_req, {target_id, pt_index, match_bits, remote_offset}, user_ptr, hdr_data,
+               nullptr, operation, datatype),
+      trig_ct_handle, threshold);
 }
 
 int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
@@ -121,17 +107,12 @@ int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_
                             ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
                             ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
                             ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) noexcept {
-  return attach_movement({.call = triggered_fetch_atomic,
-                          .kind = MessageKind::fetch_atomic,
-                          .put = {put_md_handle, local_put_offset},
-                          .get = {get_md_handle, local_get_offset},
-                          .length = length,
-                          .target = {target_id, pt_index, match_bits, remote_offset},
-                          .user_ptr = user_ptr,
-                          .hdr_data = hdr_data,
-                          .operation = operation,
-                          .datatype = datatype},
-                         trig_ct_handle, threshold);
+  return attach_movement(
+      movement(triggered_fetch_atomic, MessageKind::fetch_atomic, {put_md_handle, local_put_offset},
+               {get_md_handle, local_get_offset}, length, PTL_NO_ACK_REQ,
+               {target_id, pt_index, match_bits, remote_offset}, user_ptr, hdr_data, nullptr,
+               operation, datatype),
+      trig_ct_handle, threshold);
 }
 
 int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
@@ -140,18 +121,12 @@ int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
                      ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data,
                      const void* operand, ptl_op_t operation, ptl_datatype_t datatype,
                      ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) noexcept {
-  return attach_movement({.call = triggered_swap,
-                          .kind = MessageKind::swap,
-                          .put = {put_md_handle, local_put_offset},
-                          .get = {get_md_handle, local_get_offset},
-                          .length = length,
-                          .target = {target_id, pt_index, match_bits, remote_offset},
-                          .user_ptr = user_ptr,
-                          .hdr_data = hdr_data,
-                          .operand = operand,
-                          .operation = operation,
-                          .datatype = datatype},
-                         trig_ct_handle, threshold);
+  return attach_movement(
+      movement(triggered_swap, MessageKind::swap, {put_md_handle, local_put_offset},
+               {get_md_handle, local_get_offset}, length, PTL_NO_ACK_REQ,
+               {target_id, pt_index, match_bits, remote_offset}, user_ptr, hdr_data, operand,
+               operation, datatype),
+      trig_ct_handle, threshold);
 }
 
 int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment,

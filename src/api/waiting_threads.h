@@ -6,10 +6,13 @@
 #include <sched.h>
 
 #include <atomic>
+#include <cstdint>
 
 #include "api/refusal.h"
 #include "api/resolve.h"
 #include "core/progress/wait.h"
+#include "portals4.h"
+#include "util/clock.h"
 
 namespace lintel::api {
 
@@ -73,6 +76,13 @@ void await_waiting_threads(const Object& object, PhysicalInterface& physical) no
     physical.poller().gate().wake_all();
     sched_yield();
   }
+}
+
+inline constexpr uint64_t no_deadline = UINT64_MAX;
+
+// The end of a timeout of PtlEQPoll or PtlCTPoll, in milliseconds as given (spec 3.13.9, 3.14.7).
+[[nodiscard]] inline uint64_t deadline_after(ptl_time_t timeout_ms) noexcept {
+  return timeout_ms == PTL_TIME_FOREVER ? no_deadline : now_ns() + uint64_t{timeout_ms} * 1'000'000;
 }
 
 }  // namespace lintel::api

@@ -57,7 +57,7 @@ OpenStatus open(const DpdkSettings& settings, std::unique_ptr<PacketLink>& link,
   return DpdkLink::open(settings, link, reason);
 }
 
-const DpdkModule offer{rte_version, examine, open};
+const DpdkModule offer{examine, open};
 
 }  // namespace
 

@@ -19,7 +19,6 @@ struct DpdkSettings {
 };
 
 struct DpdkModule {
-  const char* (*version)();  // version of DPDK, as text
   // Describes in `text` how the port would be used; nothing is started. False: `text` says why it
   // cannot be used at all, as far as that is known without an attempt.
   bool (*examine)(const std::string& port, std::string& text);

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "registration/deregistration.h"
+#include "registration/region_maker.h"
 #include "util/descriptor.h"
 #include "util/service_thread.h"
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace lintel {
 
@@ -16,6 +17,10 @@ struct Registration {
   uint32_t rkey = 0;
   void* handle = nullptr;  // the registrar's own, such as an ibv_mr
 };
+
+// Returns advice about the limit of locked memory, which registration runs into: "the limit of
+// locked memory (RLIMIT_MEMLOCK) is 8192 KiB for this process: raise it with ...". Set-up path.
+[[nodiscard, gnu::visibility("default")]] std::string locked_memory_advice();
 
 // A protection domain of a device. Both functions may be called by any thread, several at once, and
 // by threads of the cache; they may allocate memory and may not call the cache. Both are called

@@ -53,8 +53,7 @@ const RegisteredRegion* WatchedCache::Attached::acquire(const void* address, uin
   }
   Parts& parts = cache_.parts_;
   bool keep = parts.watch.active();
-  if (keep && cache_.settings_.check && parts.watch.changing())
-    keep = parts.changes.wait_for_changes();
+  if (keep && parts.watch.changing()) keep = parts.changes.wait_for_changes();
   if (keep) {
     Region* const found = parts.table.lease(owner_, range, writable);
     if (found != nullptr) return found;
@@ -115,7 +114,6 @@ WatchedCache::Settings configured() {
   settings.most_regions = static_cast<uint32_t>(config_u64(ConfigKey::registration_regions));
   settings.most_bytes = config_u64(ConfigKey::registration_bytes);
   if (settings.most_bytes == 0) settings.most_bytes = half_of_memory();
-  settings.check = config_bool(ConfigKey::registration_check);
   return settings;
 }
 

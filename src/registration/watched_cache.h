@@ -8,8 +8,7 @@
 // can be faster only if the kernel gives it the same addresses while the first is still in its
 // system call. Then the event may not be there yet, but MemoryWatch::changing(), asked before the
 // look-up, is true from before the memory goes until its event was read, and the look-up waits for
-// that. (Settings::check; it costs a system call. Programs can do without it if no thread maps
-// memory while another one unmaps.)
+// that.
 //
 // Discarded memory differs: its event comes first, and the pages go when it was read. A thread that
 // sends from memory while another discards it may find it registered with the old pages for longer
@@ -42,7 +41,6 @@ class WatchedCache final : public RegistrationCache {
   struct Settings {
     uint32_t most_regions = 4096;  // 0: nothing is kept
     uint64_t most_bytes = UINT64_MAX;
-    bool check = true;  // see above
   };
 
   explicit WatchedCache(const Settings& settings) : settings_(settings), parts_(settings) {}
@@ -84,8 +82,7 @@ class WatchedCache final : public RegistrationCache {
   Parts parts_;
 };
 
-// The registration cache of this process, set up as the configuration says. Set-up path.
-
+// Returns the registration cache of this process, set up as the configuration says. Set-up path.
 // Lives until the process ends. Watches over memory only while something is attached.
 [[nodiscard]] RegistrationCache& process_registration_cache();
 

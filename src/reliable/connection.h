@@ -13,7 +13,6 @@
 #include "reliable/frame_protection.h"
 #include "reliable/peer_silence.h"
 #include "reliable/receive_window.h"
-#include "reliable/reply_predictor.h"
 #include "reliable/send_window.h"
 #include "transport/transport.h"
 #include "util/assert.h"
@@ -38,13 +37,11 @@ struct Connection : Link {
   SendingHalf send LINTEL_GUARDED_BY(lock);
   ReceivingHalf receive;
   PendingAcknowledgement pending LINTEL_GUARDED_BY(lock);
-  ReplyPredictor replies LINTEL_GUARDED_BY(lock);
   PeerSilence silence LINTEL_GUARDED_BY(lock);
 
-  ConnectionHook with_timer;     // ConnectionTimers; linked is under the lock, next the list's
-  ConnectionHook ended;          // ConnectionTable
-  ConnectionHook touched;        // poller: Acknowledger
-  ConnectionHook with_deferred;  // poller: Sender
+  ConnectionHook with_timer;  // ConnectionTimers; linked is under the lock, next the list's
+  ConnectionHook ended;       // ConnectionTable
+  ConnectionHook touched;     // poller: Acknowledger
 
   // For Link, after the length of its frames has changed.
   void publish_data_bytes() noexcept LINTEL_REQUIRES(lock) {

@@ -138,7 +138,7 @@ inline DataReceiver::Handled DataReceiver::take_next(Connection& connection,
   // Messages must not be delivered while the lock is held.
   batch_.make_room(connection, most_bundled);
   const LockGuard guard(connection.lock);
-  if (!sender_.take_or_defer(connection, header, now_ns)) return Handled::malformed;
+  if (!sender_.take_acknowledgement(connection, header, now_ns)) return Handled::malformed;
   if (header.flags != frame_whole || header.sequence != connection.receive.window.expected() ||
       connection.receive.window.has_kept() || connection.receive.half.buffer != nullptr ||
       !assembler_.take_whole(connection, frame.data + sizeof header, frame.length - sizeof header))

@@ -273,42 +273,12 @@ RefuseCause Handshake::take_accept(Connection& connection, const HandshakeBody& 
     HandshakeBody own = own_body(connection.peer);
     own.number = connection.life.number();
     opening.write_to(own);
-    secure = make_channel(opening.keys(), own, body, true);
+    secure = proof_.make_channel(opening.keys(), own, body, true);
     if (secure == nullptr) return RefuseCause::none;  // no memory: the peer answers again
   }
   const LockGuard guard(connection.lock);
   establish(connection, body, std::move(secure), now_ns);
   return RefuseCause::none;
-}
-
-// Makes the channel from the bodies of `connect` and `accept`, of which one is that of this
-// process. nullptr: no memory, or an invalid share.
-std::unique_ptr<SecureChannel> Handshake::make_channel(SessionKeys& keys,
-                                                       const HandshakeBody& opener,
-                                                       const HandshakeBody& called,
-                                                       bool is_opener) noexcept {
-  SessionTranscript transcript{};
-  std::memcpy(transcript.share_of_opener, opener.share, share_bytes);
-  std::memcpy(transcript.share_of_called, called.share, share_bytes);
-  std::memcpy(transcript.nonce, opener.nonce, nonce_bytes);
-  transcript.number_of_opener = opener.number;
-  transcript.number_of_called = called.number;
-  transcript.opener_nid = opener.from_nid;
-  transcript.opener_pid = opener.from_pid;
-  transcript.called_nid = called.from_nid;
-  transcript.called_pid = called.from_pid;
-  transcript.security = static_cast<uint64_t>(context_.settings.security);
-  const CryptoModule& crypto = *proof_.crypto();
-  const SealSettings seal{context_.settings.security == NetworkSecurity::encrypted,
-                          context_.settings.key_epoch_bits, context_.settings.first_counter};
-  std::unique_ptr<SecureChannel> channel(new (std::nothrow) SecureChannel);
-  if (channel == nullptr ||
-      !keys.derive(crypto, proof_.secret(), is_opener ? called.share : opener.share, transcript) ||
-      !channel->send.open(crypto, is_opener ? keys.to_called() : keys.to_opener(), seal) ||
-      !channel->receive.open(crypto, is_opener ? keys.to_opener() : keys.to_called(), seal))
-    return nullptr;
-  std::memcpy(channel->own_share, keys.share(), share_bytes);
-  return channel;
 }
 
 void Handshake::take_hello(const InboundFrame& frame, const HandshakeBody& body,
@@ -397,7 +367,7 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
     own.number = connection->life.number();
     if (!keys.make_share(*proof_.crypto())) return;
     std::memcpy(own.share, keys.share(), share_bytes);
-    secure = make_channel(keys, body, own, false);
+    secure = proof_.make_channel(keys, body, own, false);
     if (secure == nullptr) return;  // the caller tries again
   }
   {

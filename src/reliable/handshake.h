@@ -75,8 +75,6 @@ class Handshake {
   [[nodiscard]] bool seals() const noexcept {
     return context_.settings.security != NetworkSecurity::off;
   }
-  std::unique_ptr<SecureChannel> make_channel(SessionKeys& keys, const HandshakeBody& opener,
-                                              const HandshakeBody& called, bool is_opener) noexcept;
 
   const ReliableContext context_;
   const uint64_t incarnation_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "reliable/cookie.h"
@@ -46,6 +47,9 @@ bool expand(const CryptoModule& crypto, const uint8_t (&root)[hash_bytes],
 }  // namespace
 
 bool JobProof::open(const ReliableSettings& settings, std::string& reason) {
+  security_ = settings.security;
+  seal_ = {security_ == NetworkSecurity::encrypted, settings.key_epoch_bits,
+           settings.first_counter};
   const bool has_key = !settings.job_key.empty();
   const bool seals = settings.security != NetworkSecurity::off;
   if (has_key) {
@@ -145,6 +149,31 @@ bool JobProof::check(const ResetBody& body) const noexcept {
   uint8_t expected[proof_bytes];
   return admission_ == Admission::nothing ||
          (compute(body, expected) && equal(expected, body.proof, proof_bytes));
+}
+
+std::unique_ptr<SecureChannel> JobProof::make_channel(SessionKeys& keys,
+                                                      const HandshakeBody& opener,
+                                                      const HandshakeBody& called,
+                                                      bool is_opener) const noexcept {
+  SessionTranscript transcript{};
+  std::memcpy(transcript.share_of_opener, opener.share, share_bytes);
+  std::memcpy(transcript.share_of_called, called.share, share_bytes);
+  std::memcpy(transcript.nonce, opener.nonce, nonce_bytes);
+  transcript.number_of_opener = opener.number;
+  transcript.number_of_called = called.number;
+  transcript.opener_nid = opener.from_nid;
+  transcript.opener_pid = opener.from_pid;
+  transcript.called_nid = called.from_nid;
+  transcript.called_pid = called.from_pid;
+  transcript.security = static_cast<uint64_t>(security_);
+  std::unique_ptr<SecureChannel> channel(new (std::nothrow) SecureChannel);
+  if (channel == nullptr ||
+      !keys.derive(*crypto_, secret(), is_opener ? called.share : opener.share, transcript) ||
+      !channel->send.open(*crypto_, is_opener ? keys.to_called() : keys.to_opener(), seal_) ||
+      !channel->receive.open(*crypto_, is_opener ? keys.to_opener() : keys.to_called(), seal_))
+    return nullptr;
+  std::memcpy(channel->own_share, keys.share(), share_bytes);
+  return channel;
 }
 
 std::string JobProof::describe() const {

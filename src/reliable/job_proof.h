@@ -4,13 +4,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
 #include "crypto/crypto_module.h"
+#include "reliable/frame_seal.h"
 #include "reliable/reliable_settings.h"
 
 namespace lintel {
+
+class SessionKeys;
 
 enum class ProofRole : uint8_t { connect, accept };
 
@@ -40,6 +44,13 @@ class JobProof {
   void prove(ResetBody& body) const noexcept;
   [[nodiscard]] bool check(const ResetBody& body) const noexcept;
 
+  // Makes what seals the frames of a connection from the bodies of `connect` and `accept`, of which
+  // one is that of this process. nullptr: no memory, or an invalid share.
+  [[nodiscard]] std::unique_ptr<SecureChannel> make_channel(SessionKeys& keys,
+                                                            const HandshakeBody& opener,
+                                                            const HandshakeBody& called,
+                                                            bool is_opener) const noexcept;
+
   [[nodiscard]] std::string describe() const;
 
  private:
@@ -50,6 +61,8 @@ class JobProof {
   bool compute(const ResetBody& body, uint8_t (&out)[proof_bytes]) const noexcept;
 
   Admission admission_ = Admission::nothing;
+  NetworkSecurity security_ = NetworkSecurity::off;
+  SealSettings seal_;
   std::string secret_;
   uint64_t node_key_[2] = {};
   const CryptoModule* crypto_ = nullptr;

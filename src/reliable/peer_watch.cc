@@ -84,7 +84,6 @@ uint64_t PeerWatch::run(Connection& connection, uint64_t now_ns) noexcept {
 uint64_t PeerWatch::run_locked(Connection& connection, uint64_t now_ns,
                                Link::Failure& failure) noexcept {
   const bool established = connection.life.is_established();
-  if (established) sender_.catch_up(connection);
   const bool unreachable =
       connection.silence.is_unreachable(connection.peer.nid == context_.link.id().nid, now_ns);
   if (established) return run_established(connection, unreachable, now_ns, failure.reason);

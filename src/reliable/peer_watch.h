@@ -11,13 +11,12 @@ namespace lintel {
 class PeerWatch {
  public:
   PeerWatch(const ReliableContext& context, Handshake& handshake, ConnectionCloser& closer,
-            Transmitter& transmitter, Sender& sender, DataReceiver& data) noexcept
+            Transmitter& transmitter, DataReceiver& data) noexcept
       : context_(context),
         pauses_(context.settings.peer_timeout_ns),
         handshake_(handshake),
         closer_(closer),
         transmitter_(transmitter),
-        sender_(sender),
         data_(data) {}
 
   // `reads`: frames have just come, and more may wait.
@@ -52,7 +51,6 @@ class PeerWatch {
   Handshake& handshake_;
   ConnectionCloser& closer_;
   Transmitter& transmitter_;
-  Sender& sender_;
   DataReceiver& data_;
 };
 

@@ -57,12 +57,12 @@ ReliableTransport::ReliableTransport(std::unique_ptr<PacketLink> link,
       quiet_(*link_, settings_, wakeup_, timers_),
       transmitter_(context()),
       acknowledger_(context(), transmitter_),
-      sender_(context(), transmitter_, acknowledger_),
+      sender_(context(), transmitter_),
       closer_(context(), transmitter_, batch_),
       assembler_(context(), batch_, closer_),
       data_(context(), sender_, acknowledger_, batch_, closer_, assembler_),
       handshake_(context(), closer_),
-      watch_(context(), handshake_, closer_, transmitter_, sender_, data_) {}
+      watch_(context(), handshake_, closer_, transmitter_, data_) {}
 
 bool ReliableTransport::open_pools() {
   const uint32_t frame = std::max(link_->mtu(), PacketLink::least_mtu);
@@ -132,9 +132,7 @@ bool ReliableTransport::payloads_released(Link& link, uint32_t mark) noexcept {
 }
 
 unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
-  acknowledger_.end_hold_if_due();
   if (!quiet_.is_worth_asking()) return 0;
-  sender_.catch_up_all();
   InboundFrame frames[receive_burst];
   const unsigned count = link_->receive(frames, std::min(budget, receive_burst));
   const uint64_t now_ns = settings_.clock();
@@ -272,8 +270,6 @@ void ReliableTransport::take_unnumbered(Connection& connection, const InboundFra
 
 // True: everything that was sent has been acknowledged, too.
 bool ReliableTransport::acknowledge_everything() noexcept {
-  sender_.catch_up_all();
-  acknowledger_.end_hold();
   const uint64_t now_ns = settings_.clock();
   bool delivered = true;
   timers_.for_each([&](Connection& connection) {
@@ -294,7 +290,6 @@ bool ReliableTransport::all_delivered() noexcept { return acknowledge_everything
 
 void ReliableTransport::check_peers(MessageSink& sink, Link* const* watch,
                                     unsigned count) noexcept {
-  sender_.catch_up_all();
   batch_.begin(sink);
   watch_.check(watch, count, settings_.clock());
 }

@@ -359,23 +359,6 @@ class SendingHalf {
     release_awaited_ = awaited;
   }
 
-  // An acknowledgement that is to be handled later.
-  struct DeferredAcknowledgement {
-    uint32_t acknowledged = 0;
-    uint8_t delay = 0;
-    uint64_t came_ns = 0;
-  };
-  // Keeps the newest one.
-  void defer(const FrameHeader& header, uint64_t now_ns) noexcept {
-    LINTEL_ASSERT(header.selective == 0);
-    if (has_deferred_ && sequence_distance(header.acknowledged, deferred_.acknowledged) < 0) return;
-    deferred_ = {header.acknowledged, header.ack_delay, now_ns};
-    has_deferred_ = true;
-  }
-  [[nodiscard]] bool has_deferred() const noexcept { return has_deferred_; }
-  [[nodiscard]] const DeferredAcknowledgement& deferred() const noexcept { return deferred_; }
-  void drop_deferred() noexcept { has_deferred_ = false; }
-
   // The link was full, or the peer has no room for parts of a frame.
   void retry_at(uint64_t at_ns) noexcept { retry_ns_ = at_ns; }
   [[nodiscard]] bool is_blocked(uint64_t now_ns) const noexcept {
@@ -407,8 +390,6 @@ class SendingHalf {
 
   uint32_t longest_data_bytes_ = 0;  // of a message that was cut for the first path
   bool release_awaited_ = false;
-  bool has_deferred_ = false;
-  DeferredAcknowledgement deferred_;
   uint64_t retry_ns_ = never;
   uint32_t part_sequence_ = 0;
   uint32_t part_offset_ = 0;

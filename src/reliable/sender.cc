@@ -15,8 +15,6 @@ namespace {
 // travel.
 constexpr uint64_t queue_beyond_window_bytes = 128 * 1024;
 constexpr uint32_t most_queued_frames = 2048;
-// So many frames without an acknowledgement: perhaps there is one that was deferred.
-constexpr uint32_t catch_up_frames = 8;
 // Bulk data is collected up to this before it is sent: one system call, one segmented burst.
 constexpr uint64_t collected_bytes = 60 * 1024;
 constexpr unsigned collected_frames = PacketLink::largest_burst;
@@ -90,13 +88,8 @@ SendStatus Sender::send(Connection& connection, const MessageHeader& header, con
     return send_datagram(connection, message);
 
   const SendStatus status = queue(connection, message);
-  const bool queued = status == SendStatus::sent;
-  if (queued && collects(header, connection.send.window)) return status;
-  const uint64_t now_ns = context_.settings.clock();
-  if (queued && acknowledger_.holds(connection, header, now_ns)) return status;
-  transmitter_.transmit(connection, now_ns);
-  if (queued && is_acknowledgement(header))
-    connection.replies.acknowledgement_went(context_.settings.clock());
+  if (status != SendStatus::sent || !collects(header, connection.send.window))
+    transmitter_.transmit(connection, context_.settings.clock());
   return status;
 }
 
@@ -104,12 +97,10 @@ SendStatus Sender::send(Connection& connection, const MessageHeader& header, con
                                                        const Message& message) noexcept {
   const SendWindow& window = connection.send.window;
   const FrameQueue& frames = window.queue();
-  if (frames.frames() >= catch_up_frames) {
-    catch_up(connection);
-    // A peer that does not acknowledge gets no more of the memory than is left for the others.
-    if (!frames.empty() && frames.bytes() > context_.sent.free_bytes())
-      return SendStatus::queue_full;
-  }
+  // A peer that does not acknowledge gets no more of the memory than is left for the others.
+  constexpr uint32_t many_frames = 8;
+  if (frames.frames() >= many_frames && frames.bytes() > context_.sent.free_bytes())
+    return SendStatus::queue_full;
   if (!frames.empty() &&
       (frames.frames() >= most_queued_frames ||
        frames.bytes() + message.length > window.window_bytes() + queue_beyond_window_bytes))
@@ -230,12 +221,11 @@ SendStatus Sender::cut(const Connection& connection, const Message& message, boo
 bool Sender::acknowledge(Connection& connection, uint32_t acknowledged, uint8_t delay,
                          std::span<const uint64_t> selective, uint64_t now_ns) noexcept {
   SendWindow& window = connection.send.window;
-  connection.send.drop_deferred();
   connection.silence.heard(now_ns);
   const SendWindow::Acknowledged result = window.acknowledge(
       acknowledged, selective, delay * PendingAcknowledgement::age_unit_ns, now_ns);
   context_.sent.release_chain(result.released);
-  if (window.can_send() && !connection.replies.holds())
+  if (window.can_send())
     transmitter_.transmit(connection, now_ns);
   else if (window.in_flight_bytes() != 0)
     connection.silence.await(now_ns);
@@ -262,33 +252,6 @@ bool Sender::take_acknowledgement(Connection& connection, const InboundFrame& fr
     connection.send.window.take_answer(header.sequence);
   }
   return acknowledge(connection, header.acknowledged, header.ack_delay, {words, count}, now_ns);
-}
-
-bool Sender::take_or_defer(Connection& connection, const FrameHeader& header,
-                           uint64_t now_ns) noexcept {
-  const SendWindow& window = connection.send.window;
-  if (header.selective != 0 || window.can_send())
-    return acknowledge(connection, header.acknowledged, header.ack_delay, {&header.selective, 1},
-                       now_ns);
-  if (!window.was_sent_before(header.acknowledged)) return false;
-  connection.send.defer(header, now_ns);
-  deferring_.push(connection);
-  return true;
-}
-
-void Sender::take_deferred(Connection& connection) noexcept {
-  const SendingHalf::DeferredAcknowledgement deferred = connection.send.deferred();
-  constexpr uint64_t nothing_selective = 0;
-  static_cast<void>(acknowledge(connection, deferred.acknowledged, deferred.delay,
-                                {&nothing_selective, 1}, deferred.came_ns));
-}
-
-void Sender::take_all_deferred() noexcept {
-  while (!deferring_.is_empty()) {
-    Connection& connection = deferring_.pop();
-    const LockGuard guard(connection.lock);
-    if (connection.life.is_established()) catch_up(connection);
-  }
 }
 
 }  // namespace lintel

@@ -23,13 +23,11 @@ InterfaceList list_interfaces() {
   return {list, &freeifaddrs};
 }
 
-UdpHost host_of(const sockaddr& address) {
-  UdpHost host;
-  host.found = true;
+NodeIdentity host_of(const sockaddr& address) {
+  NodeIdentity host;
   char text[INET6_ADDRSTRLEN] = "";
   if (address.sa_family == AF_INET) {
     const in_addr ipv4 = reinterpret_cast<const sockaddr_in&>(address).sin_addr;
-    std::memcpy(&host.address, &ipv4, sizeof ipv4);
     host.nid = ntohl(ipv4.s_addr);
     inet_ntop(AF_INET, &ipv4, text, sizeof text);
   } else {
@@ -69,44 +67,30 @@ int preference(const ifaddrs& entry, const std::string& wanted) {
 
 }  // namespace
 
-UdpHost udp_host_of(const NodeIdentity& node) {
-  const sockaddr_in ipv4 = ipv4_address_of(node.nid, 0);
-  const sockaddr_in6 ipv6{AF_INET6, 0, 0, node.address, node.scope};
-  UdpHost host = host_of(node.ipv6 ? reinterpret_cast<const sockaddr&>(ipv6)
-                                   : reinterpret_cast<const sockaddr&>(ipv4));
-  host.device = node.interface;
-  host.reason = node.reason;
-  return host;
-}
-
-UdpHost find_udp_host(const std::string& wanted) {
-  if (wanted.empty()) return udp_host_of(find_node_identity());
+NodeIdentity find_udp_host(const std::string& wanted) {
+  if (wanted.empty()) return find_node_identity();
   const InterfaceList list = list_interfaces();
   const ifaddrs* best = nullptr;
   for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next)
     if (preference(*entry, wanted) > (best == nullptr ? 0 : preference(*best, wanted)))
       best = entry;
   if (best == nullptr) {
-    UdpHost none;
+    NodeIdentity none;
     none.reason =
         "PTL_NID=" + wanted + ": no network interface that is up has this name or address";
     return none;
   }
-  UdpHost host = host_of(*best->ifa_addr);
-  host.device = best->ifa_name;
+  NodeIdentity host = host_of(*best->ifa_addr);
+  host.interface = best->ifa_name;
   host.reason += ", an address of " + std::string(best->ifa_name) + " (PTL_NID)";
   return host;
 }
 
-NodeIdentity node_identity_of(const UdpHost& host) {
-  return {host.nid, host.reason, host.device, host.ipv6, host.address, host.scope};
-}
-
-socklen_t udp_address_bytes(const UdpHost& host) noexcept {
+socklen_t udp_address_bytes(const NodeIdentity& host) noexcept {
   return host.ipv6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
 }
 
-LinkAddress udp_address_of(const UdpHost& host, ProcessId process) noexcept {
+LinkAddress udp_address_of(const NodeIdentity& host, ProcessId process) noexcept {
   LinkAddress result;
   const sockaddr_in ipv4 = ipv4_address_of(process.nid, process.pid);
   if (host.ipv6) {

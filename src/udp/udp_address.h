@@ -17,29 +17,15 @@
 
 namespace lintel {
 
-// An address of this node, without a port.
-struct UdpHost {
-  bool found = false;
-  bool ipv6 = false;
-  in6_addr address{};  // IPv4: in the first four bytes, as in sin_addr
-  uint32_t scope = 0;  // scope of a link-local IPv6 address
-  uint32_t nid = 0;
-  std::string device;  // the network interface that has it
-  std::string reason;  // reason of the choice, or why there is none
-};
-
 // `wanted` (PTL_NID) is the name of a network interface, an address of the node, or empty; then it
-// is the address that is the nid of the node.
-[[nodiscard]] UdpHost find_udp_host(const std::string& wanted);
-// The address that is the nid of the node, where that is known already.
-[[nodiscard]] UdpHost udp_host_of(const NodeIdentity& node);
-[[nodiscard]] NodeIdentity node_identity_of(const UdpHost& host);
+// is the address that is the nid of the node. Its nid is 0 if there is none.
+[[nodiscard]] NodeIdentity find_udp_host(const std::string& wanted);
 
 // The socket address of a process, in the network of `host`.
-[[nodiscard]] LinkAddress udp_address_of(const UdpHost& host, ProcessId process) noexcept;
+[[nodiscard]] LinkAddress udp_address_of(const NodeIdentity& host, ProcessId process) noexcept;
 // LinkProperties::host_mask: all but the port.
 [[nodiscard]] LinkAddress udp_host_mask() noexcept;
-[[nodiscard]] socklen_t udp_address_bytes(const UdpHost& host) noexcept;
+[[nodiscard]] socklen_t udp_address_bytes(const NodeIdentity& host) noexcept;
 
 [[nodiscard]] std::string udp_address_text(const LinkAddress& address);
 

@@ -23,7 +23,7 @@ constexpr uint64_t queue_delay_ns = 200'000;
 
 OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& result,
                          std::string& reason) {
-  if (!settings.host.found) {
+  if (!settings.host.is_found()) {
     reason = settings.host.reason;
     return OpenStatus::failed;
   }
@@ -39,7 +39,7 @@ OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& 
   const ProcessId id{settings.host.nid, settings.pid};
   link->properties_ = {
       .name = "udp",
-      .device = settings.host.device,
+      .device = settings.host.interface,
       .id = id,
       .own_address = udp_address_of(settings.host, id),
       .host_mask = udp_host_mask(),

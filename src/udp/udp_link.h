@@ -15,7 +15,7 @@
 namespace lintel {
 
 struct UdpSettings {
-  UdpHost host;
+  NodeIdentity host;
   uint32_t pid = 0;          // below PTL_PID_MAX
   uint32_t frame_bytes = 0;  // largest payload; 0: what routes take
 };
@@ -46,7 +46,7 @@ class UdpLink final : public PacketLink {
   [[nodiscard]] std::string describe() const override;
 
  private:
-  explicit UdpLink(const UdpHost& host) : socket_(host) {}
+  explicit UdpLink(const NodeIdentity& host) : socket_(host) {}
 
   AtomicLinkCounters counters_;
   UdpSocket socket_;

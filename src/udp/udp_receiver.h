@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "transport/packet_link.h"
-#include "udp/udp_calls.h"
 #include "udp/udp_socket.h"
 
 namespace lintel {

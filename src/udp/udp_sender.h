@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "transport/packet_link.h"
-#include "udp/udp_calls.h"
 #include "udp/udp_socket.h"
 #include "util/arena.h"
 

@@ -14,7 +14,7 @@ namespace lintel {
 
 class UdpSocket {
  public:
-  explicit UdpSocket(const UdpHost& host) : host_(host) {}
+  explicit UdpSocket(const NodeIdentity& host) : host_(host) {}
   UdpSocket(const UdpSocket&) = delete;
   UdpSocket& operator=(const UdpSocket&) = delete;
   ~UdpSocket();
@@ -23,7 +23,7 @@ class UdpSocket {
   [[nodiscard]] OpenStatus open(uint32_t pid, std::string& reason);
 
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
-  [[nodiscard]] const UdpHost& host() const noexcept { return host_; }
+  [[nodiscard]] const NodeIdentity& host() const noexcept { return host_; }
   [[nodiscard]] socklen_t address_bytes() const noexcept { return udp_address_bytes(host_); }
   // False: the kernel does not have the option, or refuses the value.
   bool set_option(int level, int name, int value) const noexcept;
@@ -48,12 +48,24 @@ class UdpSocket {
   void set_path_discovery(bool fragments) const noexcept;
   void ask_for_buffers() const noexcept;
 
-  const UdpHost host_;
+  const NodeIdentity host_;
   int descriptor_ = -1;
   std::atomic<bool> fragments_{false};
   std::atomic<bool> errors_pending_{false};
   std::array<LinkAddress, 16> unreachable_;
   unsigned unreachable_count_ = 0;
+};
+
+// Finds the system calls on sockets that a filter denies, as the seccomp profiles of some
+// containers do. Set-up path.
+struct UdpCalls {
+  bool receives_one = true;      // recvfrom
+  bool receives_several = true;  // recvmmsg
+  bool sends_several = true;     // sendmmsg
+
+  // Tests the system calls on a bound socket. False: datagrams cannot be sent or received at all;
+  // `reason` says why not and what to do. Logs what is slower than it could be.
+  [[nodiscard]] bool probe(int socket, std::string& reason);
 };
 
 }  // namespace lintel

@@ -11,7 +11,6 @@
 #include <exception>
 #include <set>
 
-#include "util/config_file.h"
 #include "util/config_parse.h"
 #include "util/log.h"
 
@@ -102,11 +101,6 @@ constexpr std::array<ConfigVariable, key_count> table{{
     {ConfigKey::registration_bytes, "PTL_REGISTRATION_BYTES", ConfigType::u64, "bytes", "0", 0,
      uint64_t{1} << 60, nullptr,
      "Memory that stays registered with devices after use; 0 means half of the machine's."},
-    {ConfigKey::registration_check, "PTL_REGISTRATION_CHECK", ConfigType::boolean, "", "1", 0, 0,
-     nullptr,
-     "Ask the kernel before registered memory is used again whether another thread is just unmapping; "
-     "takes a system call per long transfer.",
-     ConfigAudience::tests},
     {ConfigKey::verbs_device, "PTL_VERBS_DEVICE", ConfigType::text, "", "", 0, 0, nullptr,
      "RDMA device, or device and port as in mlx5_0:1; empty means the active port with the node's address, "
      "else the first active one."},
@@ -126,11 +120,6 @@ constexpr std::array<ConfigVariable, key_count> table{{
     {ConfigKey::verbs_receive_buffers, "PTL_VERBS_RECEIVE_BUFFERS", ConfigType::u64, "buffers",
      "512", 64, 16384, nullptr,
      "Buffers for messages that arrive, and as many for datagrams, up to the limit of the device.",
-     ConfigAudience::tests},
-    {ConfigKey::verbs_eager_bytes, "PTL_VERBS_EAGER_BYTES", ConfigType::u64, "bytes", "4096", 256,
-     8192, nullptr,
-     "Payloads of up to this size travel with their message over connected queue pairs; larger ones are "
-     "read from the memory of the peer.",
      ConfigAudience::tests},
     {ConfigKey::faults, "PTL_FAULTS", ConfigType::text, "", "", 0, 0, nullptr,
      "Faults to inject into the frames of networks, for tests: drop, dup, reorder and corrupt with "
@@ -255,17 +244,6 @@ void read_variable(State& current, const ConfigVariable& variable) {
   if (variable.type == ConfigType::choice) value.text = split_words(variable.choices, '|')[*number];
 }
 
-// A name that begins like `name` does but for its last letter, as PTL_UDP_FRAME_BYTES and
-// PTL_UDP_FRAMES.
-const char* name_with_same_start(std::string_view name) {
-  constexpr size_t shortest = 8;
-  if (name.size() <= shortest) return nullptr;
-  for (const ConfigVariable& variable : table)
-    if (std::string_view(variable.name).starts_with(name.substr(0, name.size() - 1)))
-      return variable.name;
-  return nullptr;
-}
-
 // The known name that resembles `name` most, or nullptr if none is close.
 const char* closest_name(std::string_view name) {
   const char* best = nullptr;
@@ -277,7 +255,7 @@ const char* closest_name(std::string_view name) {
       best_distance = distance;
     }
   }
-  return best != nullptr ? best : name_with_same_start(name);
+  return best;
 }
 
 bool is_known(std::string_view name) {

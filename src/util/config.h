@@ -44,7 +44,6 @@ enum class ConfigKey : uint8_t {
   dpdk_eal,
   registration_regions,
   registration_bytes,
-  registration_check,
   verbs_device,
   verbs_gid_index,
   verbs_pkey,
@@ -52,7 +51,6 @@ enum class ConfigKey : uint8_t {
   verbs_traffic_class,
   verbs_max_rc,
   verbs_receive_buffers,
-  verbs_eager_bytes,
   faults,
   module_path,
   count,  // number of variables

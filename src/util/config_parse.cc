@@ -2,8 +2,14 @@
 #include "util/config_parse.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <limits>
+
+#include "util/new_descriptor.h"
 
 namespace lintel {
 
@@ -31,6 +37,21 @@ unsigned suffix_shift(char suffix) {
   }
 }
 
+constexpr std::string_view blanks = " \t";
+
+// A value in quotes is what is between them. A comment begins with # at the start or after a blank.
+std::string_view value_of(std::string_view text) {
+  const std::string_view value = trim(text);
+  const size_t quote = value.size() >= 2 && value.front() == '"' ? value.find('"', 1) : value.npos;
+  if (quote != value.npos) {
+    const std::string_view rest = trim(value.substr(quote + 1));
+    if (rest.empty() || rest.front() == '#') return value.substr(1, quote - 1);
+  }
+  for (size_t at = value.find('#'); at != value.npos; at = value.find('#', at + 1))
+    if (at == 0 || blanks.find(value[at - 1]) != blanks.npos) return trim(value.substr(0, at));
+  return value;
+}
+
 }  // namespace
 
 std::string_view trim(std::string_view text) {
@@ -39,28 +60,24 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
-std::optional<uint64_t> parse_number(std::string_view text, bool allow_suffix) {
+std::optional<uint64_t> parse_number(std::string_view text, bool allow_suffix,
+                                     bool allow_hexadecimal) {
   text = trim(text);
   unsigned shift = 0;
+  int base = 10;
+  if (allow_hexadecimal && (text.starts_with("0x") || text.starts_with("0X"))) {
+    text.remove_prefix(2);
+    base = 16;
+  }
   if (allow_suffix && !text.empty()) {
     shift = suffix_shift(text.back());
     if (shift != 0) text.remove_suffix(1);
   }
   uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
   if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   if (value > std::numeric_limits<uint64_t>::max() >> shift) return std::nullopt;
   return value << shift;
-}
-
-std::optional<uint64_t> parse_hexadecimal(std::string_view text) {
-  text = trim(text);
-  if (!text.starts_with("0x") && !text.starts_with("0X")) return std::nullopt;
-  text.remove_prefix(2);
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 std::optional<bool> parse_boolean(std::string_view text) {
@@ -114,10 +131,9 @@ std::optional<uint64_t> parse_value(const ConfigVariable& variable, std::string_
       if (text.empty()) return 0;
       [[fallthrough]];
     case ConfigType::u64: {
-      const bool is_bytes = std::string_view(variable.unit) == "bytes";
-      std::optional<uint64_t> value = parse_number(text, is_bytes);
+      const std::string_view unit = variable.unit;
       // A number without a unit may be an identifier.
-      if (!value && *variable.unit == '\0') value = parse_hexadecimal(text);
+      const std::optional<uint64_t> value = parse_number(text, unit == "bytes", unit.empty());
       if (!value || *value < variable.minimum || *value > variable.maximum) return std::nullopt;
       return value;
     }
@@ -157,6 +173,45 @@ unsigned edit_distance(std::string_view a, std::string_view b) {
     last.swap(current);
   }
   return last[b.size()];
+}
+
+std::vector<ConfigSetting> read_config_file(const std::string& path,
+                                            std::vector<std::string>& complaints) {
+  std::vector<ConfigSetting> settings;
+  const auto complain = [&] {
+    complaints.push_back(path + " cannot be read: " + std::strerror(errno));
+  };
+  const Stream file = open_for_reading(path.c_str());
+  if (file == nullptr) {
+    if (errno != ENOENT && errno != ENOTDIR) complain();
+    return settings;
+  }
+  char* text = nullptr;
+  size_t room = 0;
+  ssize_t length = 0;
+  for (unsigned number = 1; (length = getline(&text, &room, file.get())) >= 0; ++number) {
+    const std::string_view line = trim({text, static_cast<size_t>(length)});
+    if (line.empty() || line.front() == '#') continue;
+    const std::string place = path + ":" + std::to_string(number);
+    const size_t equals = line.find('=');
+    const std::string_view name = trim(line.substr(0, std::min(equals, line.size())));
+    if (equals == std::string_view::npos || name.empty()) {
+      complaints.push_back(place + ": ignored, as it is not a line NAME = value");
+      continue;
+    }
+    std::erase_if(settings, [&](const ConfigSetting& setting) { return setting.name == name; });
+    settings.push_back({std::string(name), std::string(value_of(line.substr(equals + 1))), place});
+  }
+  if (std::ferror(file.get()) != 0) complain();  // for example, the path is a directory
+  std::free(text);
+  return settings;
+}
+
+std::string user_config_file() {
+  const char* const directory = secure_getenv("XDG_CONFIG_HOME");
+  if (directory != nullptr && *directory == '/') return std::string(directory) + "/lintel.conf";
+  const char* const home = secure_getenv("HOME");
+  return home != nullptr && *home == '/' ? std::string(home) + "/.config/lintel.conf" : "";
 }
 
 }  // namespace lintel

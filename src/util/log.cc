@@ -12,7 +12,6 @@
 #include <iterator>
 #include <new>
 
-#include "util/log_listener.h"
 #include "util/without_cancellation.h"
 
 namespace lintel {

@@ -58,6 +58,11 @@ void log_message(LogLevel level, const char* format, ...) noexcept
 void log_once(std::atomic<bool>& said, LogLevel level, const char* format, ...) noexcept
     __attribute__((format(printf, 3, 4)));
 
+// Called with the text of each line that is to be written, by the thread that writes it. False: the
+// listener, a tool such as ptl_info, shows the line, and it is not written to standard error.
+using LogListener = bool (*)(LogLevel level, const char* text) noexcept;
+void set_log_listener(LogListener listener) noexcept;
+
 // Faults that were written in the last ten seconds: one that repeats must not fill the log. Fault
 // path; the caller's lock held.
 class SaidRecently {

@@ -2,6 +2,7 @@
 #include "util/new_descriptor.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -9,8 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <mutex>
 
 namespace lintel {
 
@@ -30,6 +33,15 @@ DirectoryStream directory_of(Descriptor descriptor) noexcept {
   DirectoryStream stream(descriptor.is_open() ? fdopendir(descriptor.get()) : nullptr);
   if (stream != nullptr) static_cast<void>(descriptor.release());
   return stream;
+}
+
+constexpr unsigned most_descriptors = 64;
+std::atomic<int> remembered[most_descriptors];  // descriptor + 1; 0: free
+
+void close_remembered() noexcept {
+  for (std::atomic<int>& slot : remembered)
+    if (const int descriptor = slot.exchange(0, std::memory_order_relaxed) - 1; descriptor >= 0)
+      close(descriptor);
 }
 
 }  // namespace
@@ -124,6 +136,22 @@ bool mend_private(const char* path, mode_t mode) noexcept {
   }
   errno = error;
   return mended;
+}
+
+void close_in_children(int descriptor) noexcept {
+  static std::once_flag once;
+  std::call_once(once, [] { pthread_atfork(nullptr, nullptr, &close_remembered); });
+  for (std::atomic<int>& slot : remembered) {
+    int unused = 0;
+    if (slot.compare_exchange_strong(unused, descriptor + 1, std::memory_order_relaxed)) return;
+  }
+}
+
+void forget_in_children(int descriptor) noexcept {
+  for (std::atomic<int>& slot : remembered) {
+    int ours = descriptor + 1;
+    if (slot.compare_exchange_strong(ours, 0, std::memory_order_relaxed)) return;
+  }
 }
 
 }  // namespace lintel

@@ -53,6 +53,13 @@ class StandardDescriptorsTaken {
   bool ours_[3] = {};
 };
 
+// Closes the descriptor in every child that this process forks from now on: a child that kept it
+// would hold a port of its parent. Thread-safe. A few dozen descriptors at most; others stay open
+// in children.
+void close_in_children(int descriptor) noexcept;
+// Before it is closed here.
+void forget_in_children(int descriptor) noexcept;
+
 // False: errno says why, such as EEXIST.
 [[nodiscard]] bool make_directory(const char* path, mode_t mode) noexcept;
 // Gives the owner of a private file or directory the rights in `mode` that it lacks. Programs of a

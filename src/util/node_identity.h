@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace lintel {
 
@@ -16,6 +17,8 @@ struct NodeIdentity {
   bool ipv6 = false;
   in6_addr address{};  // IPv6 address
   uint32_t scope = 0;  // scope of a link-local IPv6 address
+
+  [[nodiscard]] bool is_found() const noexcept { return nid != 0; }
 };
 
 // An address of a network interface that has carrier: of the one with the default route; else of
@@ -72,5 +75,21 @@ class [[gnu::visibility("default")]] ProcessText {
 [[nodiscard]] constexpr bool is_ipv4_host(uint32_t nid) noexcept {
   return nid != INADDR_ANY && !IN_MULTICAST(nid) && !IN_BADCLASS(nid);
 }
+
+// A network interface that the kernel has in this namespace.
+struct NetworkLink {
+  uint32_t index = 0;
+  uint32_t master = 0;  // index of the bridge or bond that it is a port of; 0: of none
+  std::string name;
+  std::string kind;  // "bridge", "veth", "vlan", ...; empty: a device
+};
+
+// Reads the links by netlink, since the files of sysfs may show another namespace. Empty: the
+// kernel gives no answer.
+[[nodiscard]] std::vector<NetworkLink> read_network_links();
+
+// A bridge without ports, or with ports to containers and virtual machines only (docker0, virbr0);
+// a dummy. Its address is often the same on every machine.
+[[nodiscard]] bool stays_on_node(const std::vector<NetworkLink>& links, const std::string& name);
 
 }  // namespace lintel

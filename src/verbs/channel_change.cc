@@ -65,9 +65,9 @@ void ChannelChange::grant(VerbsLink& link) noexcept {
   if (!wanted || link.pending != 0 || parts_.channels.is_closed()) return;
   // A queue pair that is stopped now makes room for a later request.
   if (parts_.channels.is_full()) {
-    static_cast<void>(parts_.idle.stop_longest_idle());
+    static_cast<void>(idle_.stop_longest_idle());
   } else if (parts_.channels.make(link, sizes_) != nullptr) {
-    parts_.agreements.schedule(link, VerbsLink::pending_offer);
+    agreements_.schedule(link, VerbsLink::pending_offer);
   }
 }
 
@@ -99,8 +99,7 @@ void ChannelChange::handle(VerbsLink& link, const InboundMessage& message,
   if (channel == nullptr || body.receiver_number != channel->number) {
     // About a queue pair that is gone, or never was. The peer waits for an answer before it gives
     // up its own.
-    if (kind == Agreement::resume)
-      parts_.agreements.deny(link, body.receiver_number, body.sender_number);
+    if (kind == Agreement::resume) agreements_.deny(link, body.receiver_number, body.sender_number);
     return;
   }
   switch (kind) {
@@ -115,7 +114,7 @@ void ChannelChange::handle(VerbsLink& link, const InboundMessage& message,
       parts_.arrivals.hand_up_kept(link, sink);
       if (channel->stopping) break;
       channel->receiving = Receiving::hands_up;
-      if (sends_datagrams(link)) parts_.agreements.begin_change(link);
+      if (sends_datagrams(link)) agreements_.begin_change(link);
       break;
     case Agreement::resume:
       if (channel->connected) handle_resume(link, body, sink);
@@ -139,7 +138,7 @@ void ChannelChange::handle_offer(VerbsLink& link, const AgreementBody& body,
                       !parts_.channels.is_closed() && !(asked && channel->stopping);
   if (usable && !asked) {
     if (parts_.channels.is_full()) {
-      static_cast<void>(parts_.idle.stop_longest_idle());
+      static_cast<void>(idle_.stop_longest_idle());
     } else {
       channel = parts_.channels.make(link, sizes_);
     }
@@ -166,20 +165,20 @@ void ChannelChange::handle_offer(VerbsLink& link, const AgreementBody& body,
       release(link, RemoteStatus::unsupported, sink);
       forget(link);
     }
-    parts_.agreements.decline(link, body.sender_number);
+    agreements_.decline(link, body.sender_number);
     return;
   }
   channel->connected = true;
   connected_.increment();
   if (asked) {
-    parts_.agreements.begin_change(link);
+    agreements_.begin_change(link);
   } else {
-    parts_.agreements.schedule(link, VerbsLink::pending_offer);
+    agreements_.schedule(link, VerbsLink::pending_offer);
   }
 }
 
 bool ChannelChange::serve(VerbsLink& link, MessageSink& sink) noexcept {
-  if (!parts_.agreements.send_pending(link)) return false;
+  if (!agreements_.send_pending(link)) return false;
   return link.channel == nullptr || !link.channel->stopping || continue_stopping(link, sink);
 }
 
@@ -197,7 +196,7 @@ bool ChannelChange::continue_stopping(VerbsLink& link, MessageSink& sink) noexce
     channel.resume_sent = true;
     link.pending |= VerbsLink::pending_resume;
   }
-  if (!parts_.agreements.send_pending(link) || !channel.peer_resumes) return false;
+  if (!agreements_.send_pending(link) || !channel.peer_resumes) return false;
   if (channel.peer_received < channel.messages_retired) {
     log_message(LogLevel::error,
                 "verbs: %s has %llu messages of %llu that the device reported as delivered",
@@ -205,7 +204,7 @@ bool ChannelChange::continue_stopping(VerbsLink& link, MessageSink& sink) noexce
                 static_cast<unsigned long long>(channel.peer_received),
                 static_cast<unsigned long long>(channel.messages_retired));
     link.pending |= VerbsLink::pending_loss;
-    static_cast<void>(parts_.agreements.send_pending(link));
+    static_cast<void>(agreements_.send_pending(link));
     fail(link, sink);
     return true;
   }

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "util/counter.h"
-#include "verbs/agreement_sender.h"
+#include "verbs/agreement.h"
 #include "verbs/channels.h"
 #include "verbs/completions.h"
 
@@ -19,15 +19,20 @@ class ChannelChange {
   struct Parts {
     Transport& datagrams;
     Channels& channels;
-    IdleChannels& idle;
+    UnfinishedLinks& unfinished;
     Completions& completions;
     Arrivals& arrivals;
     MessageSender& sender;
-    AgreementSender& agreements;
   };
-  ChannelChange(const Parts& parts, const QueuePairSizes& sizes, uint32_t eager_bytes,
-                bool allowed) noexcept
-      : parts_(parts), sizes_(sizes), eager_bytes_(eager_bytes), allowed_(allowed) {}
+  // `idle_ns`: a queue pair without use is given up after this time; 0: never.
+  ChannelChange(const Parts& parts, const QueuePairSizes& sizes, uint32_t eager_bytes, bool allowed,
+                uint64_t idle_ns) noexcept
+      : parts_(parts),
+        sizes_(sizes),
+        eager_bytes_(eager_bytes),
+        allowed_(allowed),
+        idle_(parts.channels, idle_ns),
+        agreements_(parts.datagrams, parts.unfinished, eager_bytes) {}
 
   // Execute requests of other threads: to stop broken queue pairs, and those of one link.
   void stop_broken(const ChannelRequests::Broken& broken) noexcept;
@@ -37,6 +42,8 @@ class ChannelChange {
       LINTEL_REQUIRES(polling);
   // Continues with an unfinished link. True: nothing is left to do.
   [[nodiscard]] bool serve(VerbsLink& link, MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
+  // Called regularly, also without messages.
+  void stop_idle() noexcept { idle_.look(); }
   // The peer is gone.
   void fail(VerbsLink& link, MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
 
@@ -58,6 +65,8 @@ class ChannelChange {
   const QueuePairSizes sizes_;
   const uint32_t eager_bytes_;
   const bool allowed_;
+  IdleChannels idle_;
+  AgreementSender agreements_;
   SharedCounter connected_;
   SharedCounter declined_;
   SharedCounter refused_;

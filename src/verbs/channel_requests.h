@@ -9,7 +9,7 @@
 
 #include "util/counter.h"
 #include "util/doorbell.h"
-#include "verbs/async_events.h"
+#include "verbs/device.h"
 #include "verbs/verbs_link.h"
 
 namespace lintel {

@@ -1,8 +1,125 @@
 #include "verbs/completions.h"
 
+#include <arpa/inet.h>
+
+#include <cstring>
+#include <utility>
+
 #include "util/lock.h"
 
 namespace lintel {
+
+namespace {
+
+// The completion names a key that the message has invalidated. rxe hands up the flag of the kernel,
+// whose number is that of another flag here; queue pairs of this kind never have that one.
+constexpr unsigned invalidated = IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK;
+
+}  // namespace
+
+bool Arrivals::is_plausible(const MessageHeader& header, uint32_t payload_bytes,
+                            bool invalidates) const noexcept {
+  const auto kind = static_cast<unsigned>(header.kind);
+  return kind - 1u < message_kinds - 1u && (header.flags & ~flag_known) == 0 &&
+         (invalidates || header.link_word == payload_bytes) && payload_bytes <= eager_bytes_;
+}
+
+// The immediate data name the channel, so that nothing need be searched. Messages that invalidate a
+// window cannot have any, and come with long transfers only.
+Channels::Place* Arrivals::sender_of(const ibv_wc& completion) noexcept {
+  if (completion.status != IBV_WC_SUCCESS) return nullptr;
+  if ((completion.wc_flags & IBV_WC_WITH_IMM) != 0) [[likely]]
+    return channels_.find(ntohl(completion.imm_data), completion.qp_num);
+  return channels_.find(completion.qp_num);
+}
+
+void Arrivals::take(const ibv_wc& completion, MessageSink& sink) noexcept {
+  const auto buffer = static_cast<uint32_t>(completion.wr_id);
+  Channels::Place* const place = sender_of(completion);
+  if (place == nullptr) {
+    // An error that concerns the queue pair, or a peer that does not keep to what was agreed.
+    receives_.give_back(buffer);
+    if (const Channels::Place* const other = channels_.find(completion.qp_num); other != nullptr)
+      channels_.stop(*other->link, completion.status == IBV_WC_SUCCESS
+                                       ? "its message names another queue pair"
+                                       : ibv_wc_status_str(completion.status));
+    return;
+  }
+  Channel& channel = *place->channel;
+  if (channel.receiving != Receiving::hands_up) [[unlikely]] {
+    if (channel.receiving == Receiving::keeps) {
+      keep(channel, completion);
+    } else {
+      receives_.give_back(buffer);
+    }
+    return;
+  }
+  ++channel.messages_received;
+  take_message(*place->link, completion, sink);
+}
+
+void Arrivals::refuse(uint32_t buffer) noexcept {
+  refused_.increment();
+  receives_.give_back(buffer);
+}
+
+void Arrivals::take_message(VerbsLink& link, const ibv_wc& completion, MessageSink& sink) noexcept {
+  const auto buffer = static_cast<uint32_t>(completion.wr_id);
+  MessageHeader header;
+  const std::byte* const data = receives_.data(buffer);
+  if (completion.byte_len < sizeof header) return refuse(buffer);
+  std::memcpy(&header, data, sizeof header);
+  const auto payload = static_cast<uint32_t>(completion.byte_len - sizeof header);
+  const bool invalidates = (completion.wc_flags & invalidated) != 0;
+  if (invalidates) exposures_.note_invalidated(link, header.link_word, completion.invalidated_rkey);
+  // The message only causes a completion, or invalidates a window, see MessageSender.
+  if (header.kind == MessageKind::connection) return receives_.give_back(buffer);
+  if (!is_plausible(header, payload, invalidates)) return refuse(buffer);
+  if (link_ != &link || count_ == most_together) deliver(sink);
+  link_ = &link;
+  buffers_[count_] = buffer;
+  messages_[count_++] = {header, data + sizeof header, payload};
+}
+
+// Keeps a message that is delivered later. It counts as received.
+void Arrivals::keep(Channel& channel, const ibv_wc& completion) noexcept {
+  const auto buffer = static_cast<uint32_t>(completion.wr_id);
+  ++channel.messages_received;
+  kept_[buffer] = {completion, Channel::none_kept};
+  if (channel.kept_first == Channel::none_kept) {
+    channel.kept_first = buffer;
+  } else {
+    kept_[channel.kept_last].next = buffer;
+  }
+  channel.kept_last = buffer;
+}
+
+void Arrivals::hand_up_kept(VerbsLink& link, MessageSink& sink) noexcept {
+  Channel& channel = *link.channel;
+  while (channel.kept_first != Channel::none_kept) {
+    const KeptMessage& kept = kept_[channel.kept_first];
+    channel.kept_first = kept.next;
+    take_message(link, kept.completion, sink);
+  }
+  deliver(sink);
+}
+
+void Arrivals::discard_kept(Channel& channel) noexcept {
+  for (; channel.kept_first != Channel::none_kept;
+       channel.kept_first = kept_[channel.kept_first].next)
+    receives_.give_back(channel.kept_first);
+}
+
+void Arrivals::deliver(MessageSink& sink) noexcept {
+  if (count_ == 0) return;
+  const unsigned count = std::exchange(count_, 0u);
+  received_.add(count);
+  // Answers to several messages are posted together.
+  if (count > 1) cork(*link_);
+  sink.on_messages(*link_, messages_, count);
+  if (count > 1) uncork(*link_);
+  for (unsigned i = 0; i < count; ++i) receives_.give_back(buffers_[i]);
+}
 
 unsigned Completions::poll(MessageSink& sink, unsigned budget) noexcept {
   unsigned handled = 0;

@@ -1,17 +1,20 @@
 // Finds out where datagrams of a process go, given its nid and pid: user space has no well-known
 // queue pair, so each process listens at the TCP port of its pid (ResolverPort) and asks others at
-// theirs (ResolverInquiries). One thread, asleep unless there is a question; it also makes the
-// calls that may wait, which the message path must not.
+// theirs. One thread, asleep unless there is a question; it also makes the calls that may wait,
+// which the message path must not.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "transport/open_status.h"
+#include "transport/packet_link.h"
 #include "util/descriptor.h"
+#include "util/lock.h"
 #include "util/service_thread.h"
-#include "verbs/resolver_inquiries.h"
 #include "verbs/resolver_record.h"
 
 namespace lintel {
@@ -36,6 +39,21 @@ class ResolverPort {
  private:
   ProcessId id_{};
   int listener_ = -1;
+};
+
+// Functions that the resolver's thread calls.
+class ResolverClient {
+ public:
+  // May wait. False: `reason` receives a clause that says why nothing can be sent there.
+  virtual bool make_route(const UdDestination& destination, Route& route, std::string& reason) = 0;
+  virtual void work() noexcept = 0;  // after wake(); may wait
+  // Returns another descriptor to poll, or a negative number. handle_events() is called when it is
+  // readable, and never waits.
+  [[nodiscard]] virtual int event_descriptor() const noexcept = 0;
+  virtual void handle_events() noexcept = 0;
+
+ protected:
+  ~ResolverClient() = default;
 };
 
 class Resolver {
@@ -66,16 +84,54 @@ class Resolver {
   void wake() noexcept;
 
  private:
+  static constexpr unsigned most_asked = 64;  // maximum number of processes asked at a time
+
+  struct Answer {
+    ResolveStatus status = ResolveStatus::pending;
+    bool refused = false;  // the node answers that no process is there
+    Route route;
+    std::string reason;
+    uint64_t settled_ns = 0;
+  };
+  // A question, from resolve() until its answer was fetched, or is old.
+  struct Inquiry {
+    ProcessId peer{};
+    Answer answer;  // under the mutex
+    // --- the thread, while there is no answer
+    Descriptor socket;
+    uint64_t started_ns = 0;
+    uint64_t next_ns = 0;  // time of the next attempt, or of giving up
+    uint64_t retry_ns = 0;
+    unsigned filled = 0;  // bytes of the record
+    ResolverRecord record{};
+  };
+
+  bool take(ProcessId peer, bool whether_gone, Answer& answer);
+  [[nodiscard]] Inquiry* next_question() noexcept;
+
+  // --- the thread
   void run() noexcept;
-  void handle(uint32_t what) noexcept;
+  void handle(uint64_t what) noexcept;
+  void take_questions() noexcept;
+  void run_timers() noexcept;
+  [[nodiscard]] int wait_ms() const noexcept;
+  void attempt(Inquiry& inquiry, uint64_t now) noexcept;
+  void read_answer(Inquiry& inquiry) noexcept;
+  void try_again(Inquiry& inquiry, int error, uint64_t now) noexcept;
+  void give_up(Inquiry& inquiry, const char* why, bool refused = false) noexcept;
+  void take_record(Inquiry& inquiry) noexcept;
+  void settle(Inquiry& inquiry, Answer&& answer) noexcept;
 
   ResolverPort port_;
-  ResolverResults results_;
-  ResolverInquiries inquiries_{results_};
-  ResolverRecord record_{};
+  UdDestination own_;
   Client* client_ = nullptr;
+  uint64_t timeout_ns_ = 0;
   Descriptor epoll_;
   Descriptor wake_event_;
+  std::vector<Inquiry*> asked_;  // the thread: those under way
+  Mutex mutex_;
+  std::unordered_map<uint64_t, Inquiry> inquiries_ LINTEL_GUARDED_BY(mutex_);
+  std::vector<Inquiry*> waiting_ LINTEL_GUARDED_BY(mutex_);  // not asked yet
   std::atomic<bool> stopping_{false};
   ServiceThread thread_;
 };

@@ -6,11 +6,9 @@
 #include <string>
 
 #include "util/counter.h"
-#include "verbs/async_events.h"
 #include "verbs/device.h"
 #include "verbs/resolver.h"
 #include "verbs/ud_hosts.h"
-#include "verbs/ud_memory.h"
 #include "verbs/ud_queue_pair.h"
 #include "verbs/ud_receiver.h"
 #include "verbs/ud_sender.h"

@@ -51,13 +51,11 @@ VerbsTransport::VerbsTransport(std::shared_ptr<VerbsDevice> device,
       exposures_(*device_, memory_, requests_),
       queue_(*device_),
       channels_(*device_, queue_, receives_, requests_, unfinished_, settings.most_queue_pairs),
-      idle_(channels_, settings.idle_ns),
       arrivals_(receives_, channels_, exposures_, settings.eager_bytes),
       completions_(queue_, channels_, arrivals_, sender_, accesses_, exposures_),
-      agreements_(*datagrams_, unfinished_, settings.eager_bytes),
-      change_({*datagrams_, channels_, idle_, completions_, arrivals_, sender_, agreements_},
+      change_({*datagrams_, channels_, unfinished_, completions_, arrivals_, sender_},
               {SendQueue::capacity, small_bytes, accesses_.pieces_of_request()},
-              settings.eager_bytes, settings.most_queue_pairs != 0) {}
+              settings.eager_bytes, settings.most_queue_pairs != 0, settings.idle_ns) {}
 
 bool VerbsTransport::open_queues(std::string& reason) {
   const uint32_t large = sizeof(MessageHeader) + settings_.eager_bytes;
@@ -206,7 +204,7 @@ unsigned VerbsTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   constexpr uint32_t polls_between_idle_looks = 8192;
   if (++polls_ >= polls_between_idle_looks) [[unlikely]] {
     polls_ = 0;
-    idle_.look();
+    change_.stop_idle();
   }
   sink_ = nullptr;
   return handled;
@@ -216,7 +214,7 @@ unsigned VerbsTransport::poll(MessageSink& sink, unsigned budget) noexcept {
 bool VerbsTransport::arm(bool blocked_senders) noexcept {
   if (!datagrams_->arm(blocked_senders)) return false;
   if (queue_.get() == nullptr) return true;
-  idle_.look();
+  change_.stop_idle();
   return queue_.arm() && !requests_.is_pending(std::memory_order_seq_cst);
 }
 
@@ -248,7 +246,7 @@ void VerbsTransport::check_peers(MessageSink& sink, Link* const* watch, unsigned
   constexpr unsigned most = 64;
   Link* below[most];
   sink_ = &sink;
-  idle_.look();
+  change_.stop_idle();
   for (unsigned done = 0;;) {
     const unsigned now = std::min(count - done, most);
     for (unsigned i = 0; i < now; ++i)

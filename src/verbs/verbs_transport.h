@@ -106,10 +106,8 @@ class VerbsTransport final : public Transport, private MessageSink {
   ReceiveBuffers receives_;
   CompletionQueue queue_;
   Channels channels_;
-  IdleChannels idle_;
   Arrivals arrivals_;
   Completions completions_;
-  AgreementSender agreements_;
   ChannelChange change_;
 
   // --- the poller

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "local/local_transport.h"
 #include "portals4.h"
@@ -39,9 +40,6 @@ ReliableSettings configured_reliability(uint32_t uid, const std::string& job_key
     reliable.security = NetworkSecurity::encrypted;
   else if (security == "authenticated" || (security == "auto" && !job_key.empty()))
     reliable.security = NetworkSecurity::authenticated;
-  // Without a progress thread held acknowledgements would not be sent when the application makes no
-  // more calls.
-  reliable.holds_acknowledgements = config_string(ConfigKey::progress) != "caller";
   return reliable;
 }
 
@@ -99,21 +97,10 @@ OpenStatus open_shm(const TransportSettings& settings, OpenedTransports& opened,
   return status;
 }
 
-// Returns the address for UDP. If the nid is the address of an RDMA port, UDP uses it as well.
-UdpHost udp_host(const TransportSettings& settings) {
-  if (settings.udp_interface.empty() && !settings.verbs_address.empty()) {
-    UdpHost host = find_udp_host(settings.verbs_address);
-    host.reason = settings.verbs_address + ", the address of RDMA port " + settings.verbs.port.name;
-    return host;
-  }
-  return settings.node.reason.empty() ? find_udp_host(settings.udp_interface)
-                                      : udp_host_of(settings.node);
-}
-
 OpenStatus open_udp(const TransportSettings& settings, OpenedTransports& opened,
                     bool polls_always) {
-  const UdpSettings udp{udp_host(settings), opened.id.pid, settings.udp_frame_bytes};
-  if (udp.host.found && udp.host.nid != settings.nid)
+  const UdpSettings udp{settings.udp_host, opened.id.pid, settings.udp_frame_bytes};
+  if (udp.host.is_found() && udp.host.nid != settings.nid)
     return explained(OpenStatus::failed, opened.reason,
                      "the nid of this node is not the address of its socket");
   std::unique_ptr<UdpLink> link;
@@ -164,8 +151,7 @@ std::string why_not_shm(const TransportSettings&) {
 }
 
 std::string why_not_udp(const TransportSettings& settings) {
-  const UdpHost host = udp_host(settings);
-  return host.found ? "" : host.reason;
+  return settings.udp_host.is_found() ? "" : settings.udp_host.reason;
 }
 
 std::string why_not_dpdk(const TransportSettings& settings) { return why_not_dpdk(settings.dpdk); }
@@ -346,13 +332,13 @@ OpenStatus open_all(const TransportSettings& settings, const Interface& interfac
 NodeIdentity requested_nid(TransportSettings& settings) {
   const std::string& wanted = config_string(ConfigKey::nid);
   if (wanted.empty()) return {};
-  if (const UdpHost host = find_udp_host(wanted); host.found) {
-    settings.udp_interface = wanted;
-    return node_identity_of(host);
-  }
+  if (NodeIdentity host = find_udp_host(wanted); host.is_found())
+    return settings.udp_host = std::move(host);
   in_addr address{};
-  if (inet_pton(AF_INET, wanted.c_str(), &address) == 1 && address.s_addr != INADDR_ANY)
+  if (inet_pton(AF_INET, wanted.c_str(), &address) == 1 && address.s_addr != INADDR_ANY) {
+    settings.udp_host = find_node_identity();
     return {ntohl(address.s_addr), wanted + " (PTL_NID)"};
+  }
   config_refuse(
       ConfigKey::nid,
       "a network interface that is up, one of its addresses, or four numbers from 0 to 255 "
@@ -360,18 +346,19 @@ NodeIdentity requested_nid(TransportSettings& settings) {
   return {};
 }
 
-// Determines the nid, and the RDMA port that would be used: its address is the nid unless another
-// was requested.
+// Determines the nid, the address for UDP, and the RDMA port that would be used: its address is the
+// nid unless another was requested, and UDP uses it as well.
 NodeIdentity settle_nid(TransportSettings& settings) {
   NodeIdentity requested = requested_nid(settings);
   if (rank_of(settings, verbs_entry.name) != unlisted)
     settings.verbs = configured_verbs(requested.nid);
   if (!requested.reason.empty()) return requested;
-  if (!settings.verbs.usable || settings.verbs.port.nid == 0)
-    return settings.node = find_node_identity();
-  settings.verbs_address = nid_text(settings.verbs.port.nid);
-  return {settings.verbs.port.nid,
-          settings.verbs_address + ", the address of RDMA port " + settings.verbs.port.name};
+  const VerbsPort& port = settings.verbs.port;
+  if (!settings.verbs.usable || port.nid == 0) return settings.udp_host = find_node_identity();
+  const std::string address = nid_text(port.nid);
+  settings.udp_host = find_udp_host(address);
+  settings.udp_host.reason = address + ", the address of RDMA port " + port.name;
+  return {port.nid, settings.udp_host.reason};
 }
 
 }  // namespace

@@ -14,8 +14,7 @@
 #include "reliable/reliable_transport.h"
 #include "transport/opened_transports.h"
 #include "util/node_identity.h"
-#include "wiring/dpdk_choice.h"
-#include "wiring/verbs_choice.h"
+#include "wiring/device_choice.h"
 
 // Exported for modules and programs of this version, see cmake/portals.map.in.
 #pragma GCC visibility push(default)
@@ -24,22 +23,20 @@ namespace lintel {
 struct TransportSettings {
   uint32_t interface_number = 0;  // PTL_IFACE_DEFAULT, or one of interface_numbers()
   uint32_t nid = 0;
-  NodeIdentity node;    // source of the nid, if neither PTL_NID nor an RDMA port determines it
-  uint32_t pid = 0;     // PTL_PID_ANY: one that is free on this node
-  uint32_t uid = 0;     // usage id of this process
-  std::string job_key;  // PTL_JOB_KEY
+  NodeIdentity udp_host;                 // address for UDP
+  uint32_t pid = 0;                      // PTL_PID_ANY: one that is free on this node
+  uint32_t uid = 0;                      // usage id of this process
+  std::string job_key;                   // PTL_JOB_KEY
   bool opens_networks = false;           // PTL_UDP_OPEN
   std::vector<std::string> allowed;      // PTL_TRANSPORT
   bool chooses_transports = false;       // PTL_TRANSPORT is set
   uint64_t shm_memory_bytes = 0;         // PTL_SHM_MEMORY_KIB
   bool shm_cma = true;                   // PTL_SHM_CMA
   uint32_t shm_cma_threshold_bytes = 0;  // PTL_SHM_CMA_THRESHOLD
-  std::string udp_interface;             // PTL_NID, if it names a network interface
   uint32_t udp_frame_bytes = 0;          // PTL_UDP_FRAME_BYTES; 0: what routes take
   ReliableSettings reliable;  // PTL_PEER_TIMEOUT_MS and others, for transports over links
   DpdkChoice dpdk;            // PTL_DPDK_...
   VerbsChoice verbs;          // PTL_VERBS_...; not filled in if PTL_TRANSPORT leaves it out
-  std::string verbs_address;  // the IPv4 address of its port, if that is where the nid is from
 };
 
 // The nid of this node as configured (PTL_NID), else that of the

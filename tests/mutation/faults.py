@@ -78,9 +78,9 @@ FAULTS = [Fault(*fault) for fault in (
     (CORE + "operations/peer.h", "return taken < std::min(most, capacity - in_use);", "return taken <= std::min(most, capacity - in_use);", "a peer takes more than its share"),
     (CORE + "operations/counted_puts.h", "if (record.descriptor.load(std::memory_order_acquire) != nullptr) return false;", "", "a counted put takes the place of another"),
     # verbs
-    (VERBS + "arrivals.cc", "if (completion.byte_len < sizeof header) return refuse(buffer);", "", "a short message is read beyond its end"),
-    (VERBS + "arrivals.cc", "receives_.give_back(buffers_[i]);", "if (i != 0) receives_.give_back(buffers_[i]);", "receive buffers leak"),
-    (VERBS + "arrivals.cc", "(invalidates || header.link_word == payload_bytes)", "(invalidates || header.link_word >= payload_bytes)", "a wrong length is believed"),
+    (VERBS + "completions.cc", "if (completion.byte_len < sizeof header) return refuse(buffer);", "", "a short message is read beyond its end"),
+    (VERBS + "completions.cc", "receives_.give_back(buffers_[i]);", "if (i != 0) receives_.give_back(buffers_[i]);", "receive buffers leak"),
+    (VERBS + "completions.cc", "(invalidates || header.link_word == payload_bytes)", "(invalidates || header.link_word >= payload_bytes)", "a wrong length is believed"),
     (VERBS + "send_queue.cc", "if (++unsignalled_ >= signal_interval || signalled) {", "if (signalled) {", "the send queue is never released"),
     (VERBS + "send_queue.cc", "held_[i].next = i + 1 < count ? &held_[i + 1] : nullptr;", "held_[i].next = i + 2 < count ? &held_[i + 1] : nullptr;", "the last request of a chain is not posted"),
     # GASNet

@@ -17,7 +17,7 @@
 #include "support/ranks.h"
 #include "util/config.h"
 #include "util/guarded_memory.h"
-#include "wiring/dpdk_choice.h"
+#include "wiring/device_choice.h"
 
 namespace lintel::test {
 namespace {

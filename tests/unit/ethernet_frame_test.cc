@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "dpdk/device_limits.h"
-#include "wiring/dpdk_choice.h"
+#include "wiring/device_choice.h"
 
 namespace lintel {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "shm_test_support.h"
 #include "support/modules.h"
+#include "udp/udp_address.h"
 #include "wiring/registry.h"
 
 namespace lintel {
@@ -136,7 +137,7 @@ TransportSettings settings_for(uint32_t interface_number) {
   settings.job_key = test::test_settings().job_key;
   settings.shm_memory_bytes = 1 << 20;
   settings.shm_cma_threshold_bytes = 16384;
-  settings.udp_interface = "lo";
+  settings.udp_host = find_udp_host("lo");
   if (!test::use_built_modules()) settings.job_key.clear();
   return settings;
 }

@@ -12,7 +12,6 @@
 #include <gtest/gtest.h>
 
 #include "udp/udp_address.h"
-#include "util/network_links.h"
 
 namespace lintel {
 namespace {
@@ -50,11 +49,9 @@ class NodeIdentityTest : public testing::Test {
           unshare(CLONE_NEWNET) == 0 && run("set -e; ip link set lo up; " + interfaces);
       std::string text;
       if (ready) {
-        const NodeIdentity node =
-            wanted.empty() ? find_node_identity() : node_identity_of(find_udp_host(wanted));
+        const NodeIdentity node = find_udp_host(wanted);
         text = nid_text(node.nid) + "\n" + node.interface + "\n" + node.reason + "\n" +
-               why_not_reached(node) + "\n" +
-               udp_address_text(udp_address_of(udp_host_of(node), {node.nid, 1}));
+               why_not_reached(node) + "\n" + udp_address_text(udp_address_of(node, {node.nid, 1}));
       }
       const ssize_t written = write(ends[1], text.data(), text.size());
       _exit(written == static_cast<ssize_t>(text.size()) ? 0 : 1);

@@ -120,7 +120,7 @@ class ReliablePart : public testing::Test {
                                  received_, reassembly_, timers_,   table_};
   Transmitter transmitter_{context_};
   Acknowledger acknowledger_{context_, transmitter_};
-  Sender sender_{context_, transmitter_, acknowledger_};
+  Sender sender_{context_, transmitter_};
   MessageBatch batch_;
   ConnectionCloser closer_{context_, transmitter_, batch_};
   MessageAssembler assembler_{context_, batch_, closer_};
@@ -160,8 +160,7 @@ TEST_F(SenderTest, CutsMessagesIntoFramesAndTimesThem) {
   EXPECT_EQ(frames[0].flags & frame_whole, frame_first);
   EXPECT_EQ(frames[1].flags & frame_whole, 0);
   EXPECT_EQ(timers_.earliest_ns(), connection_.send.window.deadline_ns());
-  EXPECT_TRUE(sender_.take_or_defer(connection_, acknowledgement(3), virtual_now_ns));
-  sender_.catch_up_all();
+  EXPECT_TRUE(sender_.take_acknowledgement(connection_, acknowledgement(3), virtual_now_ns));
   const std::vector<FrameHeader> rest = taken_frames();
   ASSERT_EQ(rest.size(), 1u);
   EXPECT_EQ(rest[0].flags & frame_whole, frame_last);
@@ -197,43 +196,25 @@ TEST_F(AcknowledgerTest, AcknowledgesAtOnceWhatIsAskedForAndALotOfData) {
   EXPECT_EQ(taken_frames().size(), 1u);
 }
 
-TEST_F(AcknowledgerTest, HoldsTheAcknowledgementOfAMessageForOneThatAnswersAtOnce) {
-  MessageHeader acknowledgement = numbered_put(1);
-  acknowledgement.kind = MessageKind::ack;
-  for (unsigned i = 0; i < ReplyPredictor::least_run; ++i) {
-    EXPECT_FALSE(acknowledger_.holds(connection_, acknowledgement, virtual_now_ns));
-    EXPECT_FALSE(acknowledger_.holds(connection_, numbered_put(i), virtual_now_ns));
-  }
-  EXPECT_TRUE(acknowledger_.holds(connection_, acknowledgement, virtual_now_ns));
-  EXPECT_TRUE(connection_.replies.holds());
-  acknowledger_.end_hold_if_due();
-  EXPECT_TRUE(connection_.replies.holds()) << "it is not due yet";
-  virtual_now_ns += connection_.replies.hold_ns();
-  acknowledger_.end_hold_if_due();
-  EXPECT_FALSE(connection_.replies.holds());
-}
-
 using SenderAcknowledgementsTest = ReliablePart;
 
-TEST_F(SenderAcknowledgementsTest, ThatRideOnDataReleaseFramesInTheNextPoll) {
+TEST_F(SenderAcknowledgementsTest, ThatRideOnDataReleaseFrames) {
   EXPECT_EQ(send(1), SendStatus::sent);
-  EXPECT_TRUE(sender_.take_or_defer(connection_, acknowledgement(2), virtual_now_ns));
   EXPECT_NE(sent_.used_bytes(), 0u);
-  sender_.catch_up_all();
+  EXPECT_TRUE(sender_.take_acknowledgement(connection_, acknowledgement(2), virtual_now_ns));
   EXPECT_EQ(sent_.used_bytes(), 0u);
 }
 
 TEST_F(SenderAcknowledgementsTest, OfFramesThatWereNeverSentMakeNoSense) {
   EXPECT_EQ(send(1), SendStatus::sent);
-  EXPECT_FALSE(sender_.take_or_defer(connection_, acknowledgement(3), virtual_now_ns));
-  EXPECT_FALSE(connection_.send.has_deferred());
+  EXPECT_FALSE(sender_.take_acknowledgement(connection_, acknowledgement(3), virtual_now_ns));
 }
 
-TEST_F(SenderAcknowledgementsTest, AreTakenAtOnceWhileFramesWaitForThem) {
+TEST_F(SenderAcknowledgementsTest, LetFramesGoThatWaitForThem) {
   link_.full = true;
   EXPECT_EQ(send(1), SendStatus::sent);
   link_.full = false;
-  EXPECT_TRUE(sender_.take_or_defer(connection_, acknowledgement(1), virtual_now_ns));
+  EXPECT_TRUE(sender_.take_acknowledgement(connection_, acknowledgement(1), virtual_now_ns));
   EXPECT_EQ(taken_frames().size(), 1u);
 }
 
@@ -376,7 +357,7 @@ class PeerWatchTest : public HandshakeTest {
     }
     virtual_now_ns = end_ns;
   }
-  PeerWatch watch_{context_, handshake_, closer_, transmitter_, sender_, data_};
+  PeerWatch watch_{context_, handshake_, closer_, transmitter_, data_};
 };
 
 TEST_F(PeerWatchTest, RepeatsFramesUntilThePeerTimeout) {

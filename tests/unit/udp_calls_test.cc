@@ -1,6 +1,4 @@
 // UDP where a filter denies system calls, as the seccomp profiles of some containers do.
-#include "udp/udp_calls.h"
-
 #include <cerrno>
 #include <memory>
 #include <string>
@@ -10,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "support/system_calls.h"
+#include "udp/udp_socket.h"
 #include "udp_test_support.h"
 #include "util/log.h"
 
@@ -17,8 +16,8 @@ namespace lintel::test {
 namespace {
 
 // To find the host takes some of the calls.
-const UdpHost& loopback() {
-  static const UdpHost host = find_udp_host("lo");
+const NodeIdentity& loopback() {
+  static const NodeIdentity host = find_udp_host("lo");
   return host;
 }
 

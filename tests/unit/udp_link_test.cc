@@ -70,7 +70,7 @@ void expect_bursts(const std::string& interface) {
 TEST(UdpLinkTest, BurstsOfAllShapesArriveInOrderAndIntact) { expect_bursts("lo"); }
 
 TEST(UdpLinkTest, BurstsArriveOverIPv6) {
-  if (!find_udp_host("::1").found) GTEST_SKIP() << "the loopback has no IPv6 address here";
+  if (!find_udp_host("::1").is_found()) GTEST_SKIP() << "the loopback has no IPv6 address here";
   expect_bursts("::1");
 }
 
@@ -256,7 +256,7 @@ TEST(UdpLinkTest, OnlyItsOwnAddressIsBelievedOfAPeer) {
 }
 
 TEST(UdpLinkTest, TheProcessesOfAHostShareItsAnswers) {
-  const UdpHost host = find_udp_host("lo");
+  const NodeIdentity host = find_udp_host("lo");
   AnswerLimit limit(udp_host_mask());
   for (uint64_t i = 0; i < AnswerLimit::at_once; ++i)
     EXPECT_TRUE(limit.admit(udp_address_of(host, {host.nid, static_cast<uint32_t>(1 + i)}), 1));
@@ -264,20 +264,20 @@ TEST(UdpLinkTest, TheProcessesOfAHostShareItsAnswers) {
 }
 
 TEST(UdpLinkTest, AnInterfaceIsFoundByNameAndByAddress) {
-  const UdpHost by_name = find_udp_host("lo");
-  ASSERT_TRUE(by_name.found);
+  const NodeIdentity by_name = find_udp_host("lo");
+  ASSERT_TRUE(by_name.is_found());
   EXPECT_EQ(by_name.nid, 0x7f000001u);
-  const UdpHost by_address = find_udp_host("127.0.0.1");
+  const NodeIdentity by_address = find_udp_host("127.0.0.1");
   EXPECT_EQ(by_address.nid, by_name.nid);
-  const UdpHost none = find_udp_host("no-such-interface");
-  EXPECT_FALSE(none.found);
+  const NodeIdentity none = find_udp_host("no-such-interface");
+  EXPECT_FALSE(none.is_found());
   EXPECT_NE(none.reason.find("no-such-interface"), std::string::npos);
-  EXPECT_TRUE(find_udp_host("").found);
+  EXPECT_TRUE(find_udp_host("").is_found());
 }
 
 TEST(UdpLinkTest, IPv6NidsAreTheEndOfTheAddress) {
-  const UdpHost host = find_udp_host("::1");
-  if (!host.found) GTEST_SKIP() << "the loopback has no IPv6 address here";
+  const NodeIdentity host = find_udp_host("::1");
+  if (!host.is_found()) GTEST_SKIP() << "the loopback has no IPv6 address here";
   EXPECT_TRUE(host.ipv6);
   EXPECT_EQ(host.nid, 1u);
   const auto first = open_link("::1");

@@ -1,11 +1,10 @@
 // The messages by which both ends agree on a queue pair.
-#include "verbs/agreement_sender.h"
-
 #include <cstring>
 
 #include <gtest/gtest.h>
 
 #include "fake_datagrams.h"
+#include "verbs/agreement.h"
 
 namespace lintel {
 namespace {

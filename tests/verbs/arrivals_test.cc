@@ -1,8 +1,7 @@
 // Messages that arrive over a queue pair: delivered together, kept until their turn, or dropped.
-#include "verbs/arrivals.h"
-
 #include <algorithm>
 
+#include "verbs/completions.h"
 #include "verbs/message_sender.h"
 #include "verbs_test_support.h"
 

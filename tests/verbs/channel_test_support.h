@@ -3,7 +3,7 @@
 #pragma once
 
 #include "verbs/channel.h"
-#include "verbs/completion_queue.h"
+#include "verbs/channels.h"
 #include "verbs/device_memory.h"
 #include "verbs/receive_buffers.h"
 #include "verbs_test_support.h"

@@ -1,9 +1,8 @@
 // The completion queue that all queue pairs share.
-#include "verbs/completion_queue.h"
-
 #include <poll.h>
 
 #include "channel_test_support.h"
+#include "verbs/channels.h"
 
 namespace lintel {
 namespace {

@@ -12,7 +12,7 @@
 #include "hand_environment.h"
 #include "ptl_info/facts.h"
 #include "util/config.h"
-#include "util/log_listener.h"
+#include "util/log.h"
 #include "util/module.h"
 #include "util/node_identity.h"
 #include "wiring/registry.h"

@@ -7,7 +7,6 @@
 
 #include "fuzz/parsers/input.h"
 #include "util/config.h"
-#include "util/config_file.h"
 #include "util/config_parse.h"
 #include "util/log.h"
 
@@ -40,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (number) FUZZ_CHECK(config_u64(each.key) >= each.minimum);
     if (number) FUZZ_CHECK(config_u64(each.key) <= each.maximum);
   }
-  static_cast<void>(parse_hexadecimal(value));
+  static_cast<void>(parse_number(value, false, true));
   static_cast<void>(parse_number(value, true));
   static_cast<void>(edit_distance(value.substr(0, 64), variable.name));
   unsetenv(variable.name);

@@ -1,4 +1,4 @@
-#include "verbs/agreement_sender.h"
+#include "verbs/agreement.h"
 
 #include <cstring>
 
