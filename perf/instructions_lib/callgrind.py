@@ -25,6 +25,9 @@ class Profile:
     def total(self):
         return sum(self.own.values())
 
+    def __add__(self, other):
+        return Profile(self.own + other.own, self.calls + other.calls)
+
     def per_message(self, shorter, messages):
         """What each of `messages` messages costs that this profile has and `shorter` has not."""
 

@@ -18,19 +18,19 @@ class Counted:
 
 def table(counted, ucx):
     """`ucx`: instructions of a message of UCX as counted; None: those known from elsewhere."""
-    lines = [f"{'':13}{'total':>8}{'x UCX':>8}  " + "".join(f"{stage:>{len(stage) + 3}}" for stage in STAGES)]
+    lines = [f"{'':15}{'total':>8}{'x UCX':>8}  " + "".join(f"{stage:>{len(stage) + 3}}" for stage in STAGES)]
     for one in counted:
-        line = f"{one.row.name:13}{one.total:8.0f}{one.total / (ucx or UCX_INSTRUCTIONS):8.2f}  "
+        line = f"{one.row.name:15}{one.total:8.0f}{one.total / (ucx or UCX_INSTRUCTIONS):8.2f}  "
         if one.stages:
             line += "".join(f"{round(one.stages.cost[stage]):{len(stage) + 3}}" for stage in STAGES)
         lines.append(line.rstrip())
     lines.append("")
-    lines += [f"{one.row.name:13}{one.row.title}" for one in counted]
-    lines.append(f"{'x UCX':13}" + (f"the row ucx, {ucx:.0f} instructions" if ucx else
+    lines += [f"{one.row.name:15}{one.row.title}" for one in counted]
+    lines.append(f"{'x UCX':15}" + (f"the row ucx, {ucx:.0f} instructions" if ucx else
                                     f"UCX was not counted here: the constant {UCX_INSTRUCTIONS}"))
     totals = {one.row.name: one.total for one in counted}
     if {"mpi_mtl", "mpi_ob1"} <= totals.keys():
-        lines.append(f"{'x ob1':13}mpi_mtl takes {totals['mpi_mtl'] / totals['mpi_ob1']:.2f} times mpi_ob1")
+        lines.append(f"{'x ob1':15}mpi_mtl takes {totals['mpi_mtl'] / totals['mpi_ob1']:.2f} times mpi_ob1")
     return "\n".join(lines)
 
 

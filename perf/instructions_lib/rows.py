@@ -30,6 +30,7 @@ class Program:
     environment: dict
     launcher: tuple = ()  # in front of valgrind
     only_in: str = ""  # the function outside of which nothing is counted
+    processes: int = 1  # how many are counted together
 
     def count(self, messages):
         """The profile of one message: what `messages`[1] cost more than `messages`[0], divided."""
@@ -43,8 +44,10 @@ class Program:
                 options.append(f"--toggle-collect={self.only_in}")
             commands.run([*self._with_environment(), *self.launcher, "valgrind", *options, *self.words, messages],
                          timeout_s=300)
-            # Children of the program, of which MPI starts some, have files of their own.
-            return max((self._read(path) for path in Path(directory).iterdir()), key=lambda profile: profile.total)
+            # Each process has a file of its own, also those that MPI starts.
+            profiles = sorted((self._read(path) for path in Path(directory).iterdir()),
+                              key=lambda profile: profile.total)[-self.processes:]
+            return sum(profiles[1:], profiles[0])
 
     def _with_environment(self):
         """The caller's settings of the library are not what is counted."""
@@ -66,6 +69,11 @@ def _built(build, name):
 
 def _put(row):
     return lambda build: Program([_built(build, "perf_instructions_puts"), "--row", row, "--messages"], SETTINGS)
+
+
+def _pair(row, processes=2):
+    return lambda build: Program([_built(build, "perf_instructions_puts"), "--row", row, "--messages"], SETTINGS,
+                                 only_in="perf_instructions_step", processes=processes)
 
 
 def _reliable(build):
@@ -118,6 +126,10 @@ ROWS = (
     Row("counters", "list entry, counters at both ends", _put("counters")),
     Row("events", "matching put, three full events", _put("events")),
     Row("lane_events", "the same with 72 bytes, through a lane", _put("lane_events")),
+    Row("pair", "as counted, between two processes of a node, both ends without idle polls", _pair("pair")),
+    Row("pair_counters", "as counters, between two processes", _pair("pair_counters")),
+    Row("pair_events", "as events, between two processes", _pair("pair_events")),
+    Row("use_once", "receiver of a put to an entry that is used once: append, deliver, PtlEQGet", _pair("use_once", 1)),
     Row("reliable", "message of the reliability layer, one way", _reliable),
     Row("mpi_mtl", "Open MPI over the library: MPI_Irecv, MPI_Send, MPI_Wait", _mpi_mtl),
     Row("mpi_ob1", "the same over Open MPI's own components (ob1, self)", _mpi_ob1, has_stages=False),

@@ -1,4 +1,6 @@
 // Event queues (spec 3.13). Message path, except PtlEQAlloc and PtlEQFree.
+#include <sched.h>
+
 #include <atomic>
 
 #include "api/refusal.h"
@@ -82,6 +84,31 @@ class QueueWait {
   return wait.code() == PTL_ARG_INVALID
              ? refuse_wait(eq_wait, "eq_handle", handle, HandleType::event_queue)
              : wait.code();
+}
+
+// The wait of a thread that polls, for one queue. PtlEQFree waits for its end.
+struct BriefQueueWait {
+  EventQueueObject& object;
+  ptl_handle_eq_t handle;
+  ptl_event_t* event;
+
+  void begin() const noexcept LINTEL_REQUIRES(polling) {
+    object.queue.await(event);
+    if (!object.handle.is(handle)) [[unlikely]]
+      object.queue.end_await();
+  }
+  [[nodiscard]] bool is_over() const noexcept LINTEL_REQUIRES(polling) {
+    return object.handle.is(handle) &&
+           (!object.queue.is_awaited() || object.queue.try_get(event) == GetStatus::ok);
+  }
+  void end() const noexcept LINTEL_REQUIRES(polling) { object.queue.end_await(); }
+};
+
+[[gnu::noinline]] int poll_for_event(PhysicalInterface& physical, EventQueueObject& object,
+                                     ptl_handle_eq_t handle, ptl_event_t* event) noexcept {
+  return physical.poller().poll_briefly(BriefQueueWait{object, handle, event})
+             ? PTL_OK
+             : wait_for_event(physical, handle, event);
 }
 
 [[gnu::cold, gnu::noinline]] int refuse_poll(const ptl_handle_eq_t* handles, unsigned size,
@@ -179,6 +206,7 @@ int PtlEQFree(ptl_handle_eq_t eq_handle) noexcept {
   if (found.object == nullptr || !found.object->handle.end(eq_handle))
     return refuse_handle(eq_free, "eq_handle", eq_handle, HandleType::event_queue);
   await_waiting_threads(*found.object, found.interface->physical());
+  while (found.object->queue.is_awaited()) sched_yield();  // see BriefQueueWait
   static std::atomic<bool> said{false};
   if (found.object->users.load(std::memory_order_acquire) != 0)
     log_once(said, LogLevel::warn,
@@ -210,7 +238,7 @@ int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
     return PTL_ABORTED;
   return found.object->queue.try_get(event) == GetStatus::ok
              ? PTL_OK
-             : wait_for_event(found.interface->physical(), eq_handle, event);
+             : poll_for_event(found.interface->physical(), *found.object, eq_handle, event);
 }
 
 int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t timeout,

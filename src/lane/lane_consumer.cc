@@ -10,6 +10,8 @@ void LaneConsumer::attach(LaneControl* lane, const LaneGeometry& geometry) noexc
   acks_.attach(lane);
   data_ = data_of(lane, geometry);
   data_bytes_ = geometry.data_bytes;
+  cells_kept_ = geometry.cells / 4;
+  bytes_kept_ = geometry.data_bytes / 4;
   taken_ = published_ = lane->released.load(std::memory_order_relaxed);
   far_bytes_ = 0;
 }

@@ -24,11 +24,31 @@ class LaneConsumer {
            acks_.ready();
   }
 
+  // The acknowledgements of the lane.
+  [[nodiscard]] LaneAckReader& acks() noexcept { return acks_; }
+  enum class Waiting : uint8_t {
+    nothing,  // no message
+    single,   // one message, whose payload lies in its cell
+    other,    // more, or longer, or malformed: call peek()
+  };
+  // Describes the message as peek() if a single one waits.
+  [[nodiscard, gnu::always_inline]] Waiting peek_single(InboundMessage& message) noexcept {
+    LaneCell& cell = ring_.at(next_);
+    const uint32_t word = word_of(cell).load(std::memory_order_acquire);
+    if (!next_.is_published_by(word)) return Waiting::nothing;
+    CellPlace behind = next_;
+    ring_.advance(behind);
+    if (behind.is_published_by(word_of(ring_.at(behind)).load(std::memory_order_relaxed)) ||
+        (word & 0xffff) > lane_inline_bytes || !accept(cell, word, message)) [[unlikely]]
+      return Waiting::other;
+    peeked_ = behind;
+    return Waiting::single;
+  }
   // Describes up to `max` waiting messages without releasing them; their payloads stay in place
   // until release(). Stops before a malformed one and sets `malformed`: nothing after it can be
   // trusted.
   [[nodiscard]] unsigned peek(InboundMessage* messages, unsigned max, bool& malformed) noexcept {
-    unsigned count = acks_.peek(messages, max, malformed);
+    unsigned count = 0;
     CellPlace place = next_;
     while (count < max) {
       LaneCell& cell = ring_.at(place);
@@ -48,14 +68,11 @@ class LaneConsumer {
   // Gives back what the last peek() returned, `count` messages. True: room was published, so that
   // a producer that sleeps for it must be woken (producer_sleeps()).
   [[nodiscard]] bool release(unsigned count) noexcept {
-    const uint32_t acks = acks_.release();
-    LINTEL_ASSERT(acks <= count);
-    count -= acks;
-    if (count == 0) return false;
     next_ = peeked_;
     taken_ += count;
     LINTEL_ASSERT(taken_ - published_ <= ring_.count());
-    if (taken_ - published_ < ring_.count() / 4 && far_bytes_ < data_bytes_ / 4) return false;
+    if (taken_ - published_ < cells_kept_ && far_bytes_ < bytes_kept_) [[likely]]
+      return false;
     publish_room();
     return true;
   }
@@ -114,9 +131,11 @@ class LaneConsumer {
   LaneAckReader acks_;
   const std::byte* data_ = nullptr;
   uint32_t data_bytes_ = 0;
-  uint32_t taken_ = 0;      // cells released by the owner of this object
-  uint32_t published_ = 0;  // value of taken_ that was last published to the producer
-  uint32_t far_bytes_ = 0;  // bytes of the byte ring taken since then
+  uint32_t cells_kept_ = 0;  // room is published at the latest when it is as much as this, or
+  uint32_t bytes_kept_ = 0;  // as many bytes of the byte ring
+  uint32_t taken_ = 0;       // cells released by the owner of this object
+  uint32_t published_ = 0;   // value of taken_ that was last published to the producer
+  uint32_t far_bytes_ = 0;   // bytes of the byte ring taken since then
 };
 
 }  // namespace lintel

@@ -7,7 +7,7 @@
 // header publishes it: the lap of the ring in the upper half, the payload length in the lower. Laps
 // are never 0, so zeroed memory is an empty lane.
 //
-// A single acknowledgement takes four bytes in a line of its own (lane_acks.h).
+// Acknowledgements take four bytes each in a line of their own (lane_acks.h).
 //
 // The consumer publishes rarely how many cells it has released: after a quarter of the ring, when
 // the producer asks, before it sleeps. The producer derives from that which bytes of the byte ring

@@ -37,8 +37,6 @@ class LaneProducer {
   // sent, queue_full or inaccessible. At most lane_max_payload_bytes in all pieces together.
   [[nodiscard, gnu::always_inline]] SendStatus push(const MessageHeader& header,
                                                     const Piece* pieces, unsigned count) noexcept {
-    if (header.kind == MessageKind::ack_batch && count == 0 && acks_.push(header.cookie))
-      return SendStatus::sent;
     const uint64_t length = count == 0 ? 0 : pieces->length;
     if (count > 1 || length > lane_inline_bytes || free_cells_ == 0) [[unlikely]]
       return push_in_general(header, pieces, count);
@@ -49,6 +47,9 @@ class LaneProducer {
     publish(cell, header, static_cast<uint32_t>(length));
     return SendStatus::sent;
   }
+
+  // The acknowledgements to the lane.
+  [[nodiscard]] LaneAckWriter& acks() noexcept { return acks_; }
 
   // After queue_full: the message is the first that needs more of the byte ring than may be used.
   [[nodiscard]] bool wants_data() const noexcept { return wants_data_; }

@@ -110,25 +110,49 @@ SendStatus LocalTransport::send(Link&, const MessageHeader& header, const Piece*
 }
 
 unsigned LocalTransport::poll(MessageSink& sink, unsigned budget) noexcept {
+  if (!announced_) [[unlikely]]
+    announce(sink);
   unsigned total = 0;
   // All that is there: the core polls again only after another send.
-  while (total < budget && consumer_.ready()) {
-    InboundMessage messages[burst];
-    bool malformed = false;  // cannot be: no other process writes this lane
-    const unsigned count = consumer_.peek(messages, std::min(burst, budget - total), malformed);
-    if (count == 0) [[unlikely]]
+  while (total < budget) {
+    InboundMessage message;
+    uint32_t cookie;
+    const LaneConsumer::Waiting waiting = consumer_.peek_single(message);
+    if (waiting == LaneConsumer::Waiting::single) [[likely]] {
+      sink.on_messages(link_, &message, 1);
+      static_cast<void>(consumer_.release(1));
+      ++total;
+    } else if (waiting == LaneConsumer::Waiting::nothing && consumer_.acks().take_single(cookie)) {
+      sink.on_acknowledgements(link_, &cookie, 1);
+      ++total;
+    } else if (consumer_.ready()) {
+      total += take_burst(sink, budget - total);
+    } else {
+      static_cast<void>(consumer_.release_on_request());
       break;
-    if (!announced_) [[unlikely]] {
-      announced_ = true;
-      void* const context = sink.on_new_link(link_);
-      if (link_.context != context) link_.context = context;
     }
+  }
+  return total;
+}
+
+void LocalTransport::announce(MessageSink& sink) noexcept {
+  announced_ = true;
+  void* const context = sink.on_new_link(link_);
+  if (link_.context != context) link_.context = context;
+}
+
+[[gnu::noinline]] unsigned LocalTransport::take_burst(MessageSink& sink, unsigned budget) noexcept {
+  bool malformed = false;  // cannot be: no other process writes this lane
+  uint32_t cookies[lane_ack_places];
+  const unsigned acks = consumer_.acks().take(cookies, malformed);
+  if (acks != 0) sink.on_acknowledgements(link_, cookies, acks);
+  InboundMessage messages[burst];
+  const unsigned count = consumer_.peek(messages, std::min(burst, budget), malformed);
+  if (count != 0) {
     sink.on_messages(link_, messages, count);
     static_cast<void>(consumer_.release(count));
-    total += count;
   }
-  if (total < budget) static_cast<void>(consumer_.release_on_request());
-  return total;
+  return acks + count;
 }
 
 bool LocalTransport::arm(bool blocked_senders) noexcept {

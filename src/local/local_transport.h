@@ -32,6 +32,10 @@ class LocalTransport final : public Transport {
   [[nodiscard]] uint64_t incarnation(Link&) const noexcept override { return 1; }  // the only one
   [[nodiscard]] SendStatus send(Link& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override;
+  [[nodiscard]] unsigned acknowledge(Link&, const uint32_t* cookies,
+                                     unsigned count) noexcept override {
+    return producer_.acks().push(cookies, count);
+  }
   [[nodiscard]] RemoteResult remote_access(Link&, bool write, const Piece* local,
                                            unsigned local_count, const RemoteMemory* remote,
                                            unsigned remote_count, uint32_t) noexcept override {
@@ -46,6 +50,8 @@ class LocalTransport final : public Transport {
   static constexpr unsigned burst = 16;
 
   LocalTransport(ProcessId self, uint32_t uid, void* memory);
+  void announce(MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
+  unsigned take_burst(MessageSink& sink, unsigned budget) noexcept LINTEL_REQUIRES(polling);
 
   Capabilities capabilities_;
   void* memory_;  // memory of the lane

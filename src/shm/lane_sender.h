@@ -87,6 +87,15 @@ class LaneSender {
       blocked_.store(false, std::memory_order_relaxed);
     return SendStatus::sent;
   }
+  // See Transport::acknowledge().
+  [[nodiscard]] unsigned acknowledge(const uint32_t* cookies, unsigned count) noexcept {
+    if (!attached()) [[unlikely]]
+      return 0;
+    note_sending();
+    const unsigned sent = producer_.acks().push(cookies, count);
+    if (sent != 0) doorbell_->ring_if_sleeping();
+    return sent;
+  }
   // A message came the other way. Any thread.
   void note_inbound() noexcept { producer_.note_inbound(); }
 

@@ -19,29 +19,21 @@ ReceiveLanes::ReceiveLanes(const Segment& segment, Malformed on_malformed)
   active_.reserve(lanes_.size());
 }
 
-unsigned ReceiveLanes::poll(MessageSink& sink, unsigned budget) noexcept {
-  ++polls_;
-  const unsigned total = poll_hot(sink, budget);
-  if (polls_ % polls_between_rests == 0) rest_hot();
-  if (active_.size() == hot_count_ || total >= budget) return total;
-  return total + poll_cold(sink, budget - total);
-}
-
-// Begins after the lane with which the budget of the previous poll ended, so that all get their
-// turn.
-inline unsigned ReceiveLanes::poll_hot(MessageSink& sink, unsigned budget) noexcept {
+unsigned ReceiveLanes::poll_hot(MessageSink& sink, unsigned budget) noexcept {
   unsigned total = 0;
-  for (unsigned left = hot_count_; left > 0 && total < budget; --left) {
+  for (unsigned left = hot_count_; left != 0 && total < budget; --left) {
     if (next_hot_ >= hot_count_) next_hot_ = 0;
     if (hot_count_ == 0) break;
     Lane& lane = *hot_[next_hot_];
-    if (lane.consumer.ready()) {
-      lane.last_message_poll = polls_;
-      total += take_burst(sink, lane, budget - total);
-    }
+    if (lane.consumer.ready()) total += take_burst(sink, lane, budget - total);
     if (lane.hot) ++next_hot_;  // otherwise another took its place
   }
   return total;
+}
+
+unsigned ReceiveLanes::poll_rest(MessageSink& sink, unsigned budget) noexcept {
+  if (polls_ % polls_between_rests == 0) rest_hot();
+  return active_.size() == hot_count_ ? 0 : poll_cold(sink, budget);
 }
 
 // Handles hot lanes without messages: publishes room that the producer requests, and makes a lane
@@ -69,28 +61,32 @@ unsigned ReceiveLanes::poll_cold(MessageSink& sink, unsigned budget) noexcept {
   return total;
 }
 
-inline unsigned ReceiveLanes::take_burst(MessageSink& sink, Lane& lane, unsigned budget) noexcept {
-  InboundMessage messages[burst];
+unsigned ReceiveLanes::take_burst(MessageSink& sink, Lane& lane, unsigned budget) noexcept {
   bool malformed = false;
+  uint32_t cookies[lane_ack_places];
+  const unsigned acks = lane.consumer.acks().take(cookies, malformed);
+  if (acks != 0) {
+    note_delivery(lane);
+    sink.on_acknowledgements(*lane.link, cookies, acks);
+  }
+  InboundMessage messages[burst];
   const unsigned count = lane.consumer.peek(messages, std::min(burst, budget), malformed);
   if (count != 0) {
-    note_received();
-    lane.link->sender.note_inbound();
+    note_delivery(lane);
     sink.on_messages(*lane.link, messages, count);
     if (lane.consumer.release(count)) wake_sleeping_producer(lane);
   }
   if (malformed) [[unlikely]]
     report_malformed(sink, lane);
-  return count;
+  return acks + count;
 }
 
 void ReceiveLanes::drain(MessageSink& sink, uint32_t number) noexcept {
   unsigned left = segment_.geometry().place(number).geometry.cells + lane_ack_places;
-  while (state(number) == State::active) {
+  while (left != 0 && state(number) == State::active) {
     const unsigned taken = take_burst(sink, *lanes_[number], left);
     if (taken == 0) return;
-    LINTEL_ASSERT(taken <= left);
-    left -= taken;
+    left -= std::min(left, taken);
   }
 }
 

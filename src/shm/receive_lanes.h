@@ -13,6 +13,7 @@
 #include "shm/segment.h"
 #include "shm/shm_link.h"
 #include "transport/transport.h"
+#include "util/peer_order.h"
 
 namespace lintel {
 
@@ -61,8 +62,34 @@ class ReceiveLanes {
   // Delivers the messages in an active lane, but not all that a living peer continues to write.
   void drain(MessageSink& sink, uint32_t lane) noexcept LINTEL_REQUIRES(polling);
 
-  // Delivers at most about `budget` messages; returns their number.
-  unsigned poll(MessageSink& sink, unsigned budget) noexcept LINTEL_REQUIRES(polling);
+  // Delivers the only message of the only hot lane, or its only acknowledgement. False: there is
+  // none, or more of them, or it is time to look at the other lanes.
+  [[nodiscard, gnu::always_inline]] bool take_single(MessageSink& sink) noexcept
+      LINTEL_REQUIRES(polling) {
+    if (++polls_ % polls_between_rests == 0 || hot_count_ != 1) [[unlikely]]
+      return false;
+    Lane& lane = *hot_[0];
+    InboundMessage message;
+    const LaneConsumer::Waiting waiting = lane.consumer.peek_single(message);
+    if (waiting == LaneConsumer::Waiting::single) [[likely]] {
+      note_delivery(lane);
+      sink.on_messages(*lane.link, &message, 1);
+      if (lane.consumer.release(1)) [[unlikely]]
+        wake_sleeping_producer(lane);
+      return true;
+    }
+    uint32_t cookie;
+    if (waiting == LaneConsumer::Waiting::other || !lane.consumer.acks().take_single(cookie))
+      return false;
+    note_delivery(lane);
+    sink.on_acknowledgements(*lane.link, &cookie, 1);
+    return true;
+  }
+  // Delivers at most about `budget` messages from hot lanes; returns their number. Begins after the
+  // lane with which the previous call ended, so that all get their turn.
+  unsigned poll_hot(MessageSink& sink, unsigned budget) noexcept LINTEL_REQUIRES(polling);
+  // The same from some of the other lanes.
+  unsigned poll_rest(MessageSink& sink, unsigned budget) noexcept LINTEL_REQUIRES(polling);
   // Before sleeping: false if there are messages. Producers learn how much room they have.
   [[nodiscard]] bool arm() noexcept LINTEL_REQUIRES(polling);
 
@@ -82,11 +109,15 @@ class ReceiveLanes {
   static constexpr unsigned max_hot = 16;  // lanes that every poll reads
   static constexpr unsigned cold_per_poll = 4;
   static constexpr uint64_t polls_until_cold = 2048;
-  static constexpr uint64_t polls_between_rests = 8;
+  static constexpr uint64_t polls_between_rests = 16;
 
-  unsigned poll_hot(MessageSink& sink, unsigned budget) noexcept LINTEL_REQUIRES(polling);
   unsigned poll_cold(MessageSink& sink, unsigned budget) noexcept LINTEL_REQUIRES(polling);
   void rest_hot() noexcept LINTEL_REQUIRES(polling);
+  void note_delivery(Lane& lane) noexcept {
+    note_received();
+    lane.link->sender.note_inbound();
+    lane.last_message_poll = polls_;
+  }
   unsigned take_burst(MessageSink& sink, Lane& lane, unsigned budget) noexcept
       LINTEL_REQUIRES(polling);
   void make_hot(Lane& lane) noexcept;

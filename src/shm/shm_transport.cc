@@ -61,14 +61,20 @@ SendStatus ShmTransport::send(Link& base, const MessageHeader& header, const Pie
 }
 
 unsigned ShmTransport::poll(MessageSink& sink, unsigned budget) noexcept {
-  unsigned helped = 0;
+  return lanes_.take_single(sink) ? 1 : poll_all(sink, budget);
+}
+
+[[gnu::noinline]] unsigned ShmTransport::poll_all(MessageSink& sink, unsigned budget) noexcept {
+  unsigned done = 0;
   if (claims_.anything_new() || recalls_.is_pending()) [[unlikely]]
     look_at_lanes(sink);
   if (help_.wanted()) [[unlikely]]
-    helped = help_.help(sink);
+    done = help_.help(sink);
   if (offers_.pending() != nullptr && offers_.may_settle()) [[unlikely]]
     offers_.settle(sink);
-  return lanes_.empty() ? helped : helped + lanes_.poll(sink, budget);
+  if (lanes_.empty()) return done;
+  const unsigned got = lanes_.poll_hot(sink, budget);
+  return done + got + (got < budget ? lanes_.poll_rest(sink, budget - got) : 0);
 }
 
 void ShmTransport::look_at_lanes(MessageSink& sink) noexcept {

@@ -66,6 +66,10 @@ class ShmTransport final : public Transport {
   }
   [[nodiscard]] SendStatus send(Link& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override;
+  [[nodiscard]] unsigned acknowledge(Link& link, const uint32_t* cookies,
+                                     unsigned count) noexcept override {
+    return static_cast<ShmLink&>(link).sender.acknowledge(cookies, count);
+  }
   [[nodiscard]] RemoteResult remote_access(Link& link, bool write, const Piece* local,
                                            unsigned local_count, const RemoteMemory* remote,
                                            unsigned remote_count, uint32_t token) noexcept override
@@ -97,6 +101,7 @@ class ShmTransport final : public Transport {
 
  private:
   ShmTransport(std::unique_ptr<Segment> segment, const ShmSettings& settings);
+  unsigned poll_all(MessageSink& sink, unsigned budget) noexcept LINTEL_REQUIRES(polling);
   void look_at_lanes(MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
 
   std::unique_ptr<Segment> segment_;

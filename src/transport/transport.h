@@ -118,6 +118,18 @@ class MessageSink {
   // earlier ones.
   virtual void on_messages(Link& link, const InboundMessage* messages, unsigned count) noexcept
       LINTEL_REQUIRES(polling) = 0;
+  // Cookies of the peer's Transport::acknowledge(), a private copy. The same as messages of kind
+  // ack_batch.
+  [[gnu::noinline]] virtual void on_acknowledgements(Link& link, const uint32_t* cookies,
+                                                     unsigned count) noexcept
+      LINTEL_REQUIRES(polling) {
+    InboundMessage message{};
+    message.header.kind = MessageKind::ack_batch;
+    for (unsigned i = 0; i < count; ++i) {
+      message.header.cookie = cookies[i];
+      on_messages(link, &message, 1);
+    }
+  }
   // The peer is gone; remote accesses under way have been ended before. A later incarnation is
   // announced by on_new_link(), or found by connect(), and may get this Link again.
   virtual void on_peer_failed(Link& link) noexcept LINTEL_REQUIRES(polling) = 0;
@@ -177,6 +189,15 @@ class Transport {
   // the next one at once, unless the result is other than `sent`: a transport may collect them.
   [[nodiscard]] virtual SendStatus send(Link& link, const MessageHeader& header,
                                         const Piece* pieces, unsigned count) noexcept = 0;
+
+  // Message path; the caller holds the peer's send lock. Acknowledges operations of the peer that
+  // succeeded, which the cookies name, without a message; the peer gets on_acknowledgements().
+  // Returns the number of cookies taken over, from the first on. The caller sends the others in a
+  // message of kind ack_batch. Acknowledgements may overtake messages and be overtaken.
+  [[nodiscard, gnu::noinline]] virtual unsigned acknowledge(Link&, const uint32_t* /*cookies*/,
+                                                            unsigned /*count*/) noexcept {
+    return 0;
+  }
 
   // Returns a mark that names all payloads sent to this peer so far, for payloads_released(), until
   // MessageSink::on_peer_failed() returns. Used if capabilities().refers_to_payloads. Message path;

@@ -15,7 +15,8 @@ namespace lintel {
 class LINTEL_CAPABILITY("lock") SpinLock {
  public:
   void lock() noexcept LINTEL_ACQUIRE() {
-    while (!try_lock()) wait_until_free();
+    if (!try_lock()) [[unlikely]]
+      lock_when_free();
   }
   [[nodiscard]] bool try_lock() noexcept LINTEL_TRY_ACQUIRE(true) {
     return !held_.exchange(true, std::memory_order_acquire);
@@ -29,14 +30,16 @@ class LINTEL_CAPABILITY("lock") SpinLock {
 
  private:
   // A function of its own: inline it would take registers from the common case.
-  [[gnu::noinline]] void wait_until_free() const noexcept {
+  [[gnu::noinline]] void lock_when_free() noexcept {
     // If there are more threads than processors, the holder may wait for the processor of this one.
-    for (unsigned spins = 0; held_.load(std::memory_order_relaxed); ++spins) {
-      if (spins >= 200) {
-        sched_yield();
-        spins = 0;
+    do {
+      for (unsigned spins = 0; held_.load(std::memory_order_relaxed); ++spins) {
+        if (spins >= 200) {
+          sched_yield();
+          spins = 0;
+        }
       }
-    }
+    } while (held_.exchange(true, std::memory_order_acquire));
   }
 
   std::atomic<bool> held_{false};

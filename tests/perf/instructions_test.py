@@ -63,6 +63,11 @@ class ReadTest(unittest.TestCase):
         self.assertEqual(own["PtlPut", "lane.h"], 20)
         self.assertEqual(own["PtlPut", "data_movement.cc"], 101)
 
+    def test_two_processes_are_counted_together(self):
+        both = profile() + callgrind.read(DUMP.replace("10 100", "10 300").splitlines())
+        self.assertEqual(both.total, 2 * profile().total + 200)
+        self.assertEqual(sum(both.calls.values()), 2 * sum(profile().calls.values()))
+
     def test_one_message_is_the_difference_divided(self):
         longer = callgrind.read(DUMP.replace("10 100", "10 300").splitlines())
         message = longer.per_message(profile(), 20)

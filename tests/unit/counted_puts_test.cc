@@ -48,14 +48,14 @@ TEST_F(CountedPutsTest, EachIsTakenOnce) {
   const uint32_t second = add(8);
   EXPECT_NE(first, second);
   EXPECT_NE(first & counted_put_cookie, 0u);
-  EXPECT_EQ(puts.take(second).descriptor.resolve(), &descriptor);
-  EXPECT_EQ(puts.take(first).descriptor.resolve(), &descriptor);
-  EXPECT_EQ(puts.take(first).descriptor.descriptor, nullptr);
-  EXPECT_EQ(puts.take(second).descriptor.descriptor, nullptr);
+  EXPECT_EQ(puts.take(second).resolve(), &descriptor);
+  EXPECT_EQ(puts.take(first).resolve(), &descriptor);
+  EXPECT_EQ(puts.take(first).descriptor, nullptr);
+  EXPECT_EQ(puts.take(second).descriptor, nullptr);
 }
 
 TEST_F(CountedPutsTest, NothingIsTakenBeforeTheFirst) {
-  EXPECT_EQ(puts.take(counted_put_cookie).descriptor.descriptor, nullptr);
+  EXPECT_EQ(puts.take(counted_put_cookie).descriptor, nullptr);
 }
 
 TEST_F(CountedPutsTest, OneOrTheBytesThatTheTargetTook) {
@@ -71,8 +71,8 @@ TEST_F(CountedPutsTest, AReleasedDescriptorIsNotNamedAnyMore) {
   const uint32_t cookie = add(8);
   ASSERT_TRUE(descriptor.handle.end(handle));
   const CountedPuts::Put put = puts.take(cookie);
-  EXPECT_NE(put.descriptor.descriptor, nullptr);
-  EXPECT_EQ(put.descriptor.resolve(), nullptr);
+  EXPECT_NE(put.descriptor, nullptr);
+  EXPECT_EQ(put.resolve(), nullptr);
 }
 
 TEST_F(CountedPutsTest, AFullRingRefusesUntilTheOldestIsTaken) {
@@ -80,9 +80,9 @@ TEST_F(CountedPutsTest, AFullRingRefusesUntilTheOldestIsTaken) {
   for (uint32_t i = 0; i < CountedPuts::capacity; ++i) cookies.push_back(add(8));
   uint32_t cookie = 0;
   EXPECT_FALSE(puts.add(request(8), cookie));
-  EXPECT_NE(puts.take(cookies[1]).descriptor.descriptor, nullptr);
+  EXPECT_NE(puts.take(cookies[1]).descriptor, nullptr);
   EXPECT_FALSE(puts.add(request(8), cookie)) << "records are used in order";
-  EXPECT_NE(puts.take(cookies[0]).descriptor.descriptor, nullptr);
+  EXPECT_NE(puts.take(cookies[0]).descriptor, nullptr);
   EXPECT_TRUE(puts.add(request(8), cookie));
 }
 
@@ -95,7 +95,7 @@ TEST_F(CountedPutsTest, NumbersWrap) {
       if (cookies.size() == CountedPuts::capacity) {
         uint32_t cookie = 0;
         ASSERT_FALSE(puts.add(request(8), cookie));
-        ASSERT_EQ(puts.take(cookies.front()).descriptor.resolve(), &descriptor);
+        ASSERT_EQ(puts.take(cookies.front()).resolve(), &descriptor);
         cookies.pop_front();
       }
       const uint32_t cookie = add(8);
@@ -105,8 +105,8 @@ TEST_F(CountedPutsTest, NumbersWrap) {
       cookies.push_back(cookie);
     }
     for (const uint32_t cookie : cookies) {
-      EXPECT_EQ(puts.take(cookie).descriptor.resolve(), &descriptor);
-      EXPECT_EQ(puts.take(cookie).descriptor.descriptor, nullptr);
+      EXPECT_EQ(puts.take(cookie).resolve(), &descriptor);
+      EXPECT_EQ(puts.take(cookie).descriptor, nullptr);
     }
   }
 }
@@ -114,9 +114,9 @@ TEST_F(CountedPutsTest, NumbersWrap) {
 TEST_F(CountedPutsTest, TheLastOneCanBeTakenBack) {
   const uint32_t cookie = add(8);
   EXPECT_TRUE(puts.take_back(cookie));
-  EXPECT_EQ(puts.take(cookie).descriptor.descriptor, nullptr);
+  EXPECT_EQ(puts.take(cookie).descriptor, nullptr);
   EXPECT_EQ(add(8), cookie);
-  EXPECT_NE(puts.take(cookie).descriptor.descriptor, nullptr);
+  EXPECT_NE(puts.take(cookie).descriptor, nullptr);
   EXPECT_FALSE(puts.take_back(cookie)) << "it was acknowledged before";
 }
 
@@ -131,9 +131,9 @@ TEST_F(CountedPutsTest, ThoseThatEndTogetherAreGone) {
     return put.bytes == CountedPuts::count_one;
   });
   EXPECT_EQ(seen, 3u);
-  EXPECT_EQ(puts.take(first).descriptor.descriptor, nullptr);
-  EXPECT_EQ(puts.take(second).descriptor.descriptor, nullptr);
-  EXPECT_NE(puts.take(third).descriptor.descriptor, nullptr);
+  EXPECT_EQ(puts.take(first).descriptor, nullptr);
+  EXPECT_EQ(puts.take(second).descriptor, nullptr);
+  EXPECT_NE(puts.take(third).descriptor, nullptr);
 }
 
 TEST_F(CountedPutsTest, WithoutARingThereIsNoRoom) {

@@ -38,6 +38,44 @@ class EventQueueTest : public testing::Test {
   EventQueue queue;
 };
 
+TEST_F(EventQueueTest, AnAwaitedEventOfAnEmptyQueueTakesNoSlot) {
+  ASSERT_TRUE(queue.open(4, 0, &gate));
+  ptl_event_t event{};
+  queue.await(&event);
+  queue.post_in_round([] { return numbered(7); });
+  EXPECT_FALSE(queue.is_awaited());
+  EXPECT_EQ(event.hdr_data, 7u);
+  expect_empty();
+  queue.post_in_round([] { return numbered(8); });
+  expect_next(8);
+  int data = 0;
+  queue.await(&event);
+  queue.post_in_round([&data] {
+    return InitiatorEvent{PTL_EVENT_ACK, &data, 3, 4, PTL_OVERFLOW_LIST, PTL_NI_SEGV};
+  });
+  EXPECT_EQ(event.type, PTL_EVENT_ACK);
+  EXPECT_EQ(event.user_ptr, &data);
+  EXPECT_EQ(event.mlength, 3u);
+  EXPECT_EQ(event.remote_offset, 4u);
+  EXPECT_EQ(event.ptl_list, PTL_OVERFLOW_LIST);
+  EXPECT_EQ(event.ni_fail_type, PTL_NI_SEGV);
+}
+
+TEST_F(EventQueueTest, AnAwaitedEventDoesNotOvertake) {
+  ASSERT_TRUE(queue.open(4, 0, &gate));
+  ptl_event_t event{};
+  queue.await(&event);
+  queue.post(numbered(1));
+  queue.post_in_round([] { return numbered(2); });
+  EXPECT_TRUE(queue.is_awaited());
+  expect_next(1);
+  expect_next(2);
+  ASSERT_TRUE(queue.try_reserve());
+  queue.post_in_round([] { return numbered(3); }, true);
+  expect_next(3);
+  queue.end_await();
+}
+
 TEST_F(EventQueueTest, EveryFieldArrives) {
   ASSERT_TRUE(queue.open(4, 0, &gate));
   int memory = 0;

@@ -126,17 +126,11 @@ class LaneAcksTest : public ::testing::Test {
     writer_.attach(&control_);
     reader_.attach(&control_);
   }
-  std::vector<uint32_t> take(unsigned max) {
-    InboundMessage messages[2 * lane_ack_places];
-    const unsigned count = reader_.peek(messages, max, malformed_);
-    std::vector<uint32_t> cookies;
-    for (unsigned i = 0; i < count; ++i) {
-      EXPECT_EQ(messages[i].header.kind, MessageKind::ack_batch);
-      EXPECT_EQ(messages[i].payload_length, 0u);
-      cookies.push_back(messages[i].header.cookie);
-    }
-    EXPECT_EQ(reader_.release(), count);
-    return cookies;
+  unsigned push(uint32_t cookie) { return writer_.push(&cookie, 1); }
+  std::vector<uint32_t> take() {
+    uint32_t cookies[lane_ack_places];
+    const unsigned count = reader_.take(cookies, malformed_);
+    return {cookies, cookies + count};
   }
   LaneControl control_;
   LaneAckWriter writer_;
@@ -148,26 +142,40 @@ TEST_F(LaneAcksTest, ComeOnceAndInOrderWhileTheNumbersWrap) {
   EXPECT_FALSE(reader_.ready());
   uint32_t sent = 0;
   for (uint32_t received = 0; received < 100;) {
-    for (unsigned i = 0; i < 5; ++i) ASSERT_TRUE(writer_.push(++sent));
+    for (unsigned i = 0; i < 5; ++i) ASSERT_EQ(push(++sent), 1u);
+    const uint32_t several[] = {sent + 1, sent + 2, sent + 3};
+    ASSERT_EQ(writer_.push(several, 3), 3u);
+    sent += 3;
     EXPECT_TRUE(reader_.ready());
-    for (const unsigned most : {3u, 16u})
-      for (const uint32_t cookie : take(most)) EXPECT_EQ(cookie, ++received);
+    for (const uint32_t cookie : take()) EXPECT_EQ(cookie, ++received);
+    EXPECT_EQ(received, sent);
     EXPECT_FALSE(reader_.ready());
   }
   EXPECT_FALSE(malformed_);
 }
 
 TEST_F(LaneAcksTest, AFullLineTakesNoMoreUntilSomeWereTaken) {
-  for (uint32_t i = 0; i < lane_ack_places; ++i) ASSERT_TRUE(writer_.push(i));
-  EXPECT_FALSE(writer_.push(99));
-  EXPECT_EQ(take(lane_ack_places).size(), lane_ack_places);
-  EXPECT_TRUE(writer_.push(99));
-  EXPECT_EQ(take(16), std::vector<uint32_t>{99});
+  const std::vector<uint32_t> cookies(lane_ack_places + 2, 7);
+  EXPECT_EQ(push(7), 1u);
+  EXPECT_EQ(writer_.push(cookies.data(), lane_ack_places + 2), lane_ack_places - 1);
+  EXPECT_EQ(push(99), 0u);
+  EXPECT_EQ(take().size(), lane_ack_places);
+  EXPECT_EQ(push(99), 1u);
+  EXPECT_EQ(take(), std::vector<uint32_t>{99});
+}
+
+// The peer writes the number of acknowledgements that it has taken.
+TEST_F(LaneAcksTest, AFalseNumberOfTakenOnesOverwritesNothingElse) {
+  for (uint32_t i = 0; i < lane_ack_places; ++i) ASSERT_EQ(push(i), 1u);
+  for (const uint32_t more : {1u, lane_ack_places, lane_ack_places + 1, 1u << 31}) {
+    control_.acks_taken = control_.acks.sent + more;
+    EXPECT_EQ(push(99), 0u);
+  }
 }
 
 TEST_F(LaneAcksTest, MoreThanFitIsMalformed) {
   control_.acks.sent += lane_ack_places + 1;
-  EXPECT_TRUE(take(16).empty());
+  EXPECT_TRUE(take().empty());
   EXPECT_TRUE(malformed_);
 }
 

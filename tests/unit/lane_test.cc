@@ -382,9 +382,7 @@ TEST_F(LaneTest, UnknownKindsAndFlagsAreMalformed) {
       ASSERT_EQ(producer.push(header, nullptr, 0), SendStatus::sent);
       InboundMessage message;
       bool malformed = false;
-      // Of a single acknowledgement only the cookie is transmitted.
-      const bool sane = header.kind == MessageKind::ack_batch ||
-                        (kind >= 1 && kind < message_kinds && (flags & ~flag_known) == 0);
+      const bool sane = kind >= 1 && kind < message_kinds && (flags & ~flag_known) == 0;
       EXPECT_EQ(consumer.peek(&message, 1, malformed), sane ? 1u : 0u);
       EXPECT_EQ(malformed, !sane);
     }
@@ -447,71 +445,26 @@ TEST_F(LaneTest, FalseRoomIsHarmless) {
   EXPECT_GT(sent, 100u);
 }
 
-MessageHeader ack_of(uint32_t cookie) {
-  MessageHeader header{};
-  header.kind = MessageKind::ack_batch;
-  header.cookie = cookie;
-  return header;
-}
-
+// In bursts that the lane has places for.
 void LaneTest::exchange_acknowledgements() {
   uint32_t next = 0;
   for (int round = 0; round < 40; ++round) {
     const uint32_t burst = 1 + static_cast<uint32_t>(round) % (lane_ack_places / 2);
-    for (uint32_t i = 0; i < burst; ++i)
-      ASSERT_EQ(producer_.push(ack_of(next + i), nullptr, 0), SendStatus::sent);
+    for (uint32_t cookie = next; cookie < next + burst; ++cookie)
+      ASSERT_EQ(producer_.acks().push(&cookie, 1), 1u);
     ASSERT_TRUE(consumer_.ready());
-    for (uint32_t i = 0; i < burst; ++i) {
-      InboundMessage message;
-      bool malformed = false;
-      ASSERT_EQ(consumer_.peek(&message, 1, malformed), 1U);
-      EXPECT_FALSE(malformed);
-      EXPECT_EQ(message.header.kind, MessageKind::ack_batch);
-      EXPECT_EQ(message.header.cookie, next++);
-      EXPECT_EQ(message.payload_length, 0U);
-      static_cast<void>(consumer_.release(1));
-    }
+    uint32_t cookies[lane_ack_places];
+    bool malformed = false;
+    ASSERT_EQ(consumer_.acks().take(cookies, malformed), burst);
+    EXPECT_FALSE(malformed);
+    for (uint32_t i = 0; i < burst; ++i) EXPECT_EQ(cookies[i], next++);
     EXPECT_FALSE(consumer_.ready());
   }
 }
 
-TEST_F(LaneTest, SingleAcknowledgementsNeedNoCell) {
+TEST_F(LaneTest, AcknowledgementsNeedNoCell) {
   exchange_acknowledgements();
   EXPECT_EQ(memory_.control()->released.load(), 0U);
-}
-
-// Acknowledgements that find no place are sent as messages. Later ones may be received before them.
-TEST_F(LaneTest, AcknowledgementsBeyondTheirPlacesArriveOnceAndBesideMessages) {
-  constexpr uint32_t acks = lane_ack_places + 5;
-  for (uint32_t cookie = 0; cookie < acks; ++cookie)
-    ASSERT_EQ(producer_.push(ack_of(cookie), nullptr, 0), SendStatus::sent);
-  ASSERT_EQ(push(77, 8), SendStatus::sent);
-  std::vector<unsigned> seen(acks);
-  bool put_seen = false;
-  while (consumer_.ready()) {
-    InboundMessage messages[4];
-    bool malformed = false;
-    const unsigned count = consumer_.peek(messages, 4, malformed);
-    ASSERT_FALSE(malformed);
-    ASSERT_GT(count, 0U);
-    for (unsigned i = 0; i < count; ++i) {
-      if (messages[i].header.kind == MessageKind::put)
-        put_seen = messages[i].header.match_bits == 77;
-      else
-        ++seen.at(messages[i].header.cookie);
-    }
-    static_cast<void>(consumer_.release(count));
-  }
-  EXPECT_TRUE(put_seen);
-  EXPECT_EQ(seen, std::vector<unsigned>(acks, 1));
-}
-
-TEST_F(LaneTest, MoreAcknowledgementsThanPlacesAreMalformed) {
-  memory_.control()->acks.sent.store(lane_ack_places + 1);
-  InboundMessage message;
-  bool malformed = false;
-  EXPECT_EQ(consumer_.peek(&message, 1, malformed), 0U);
-  EXPECT_TRUE(malformed);
 }
 
 TEST(LaneThreads, StreamKeepsOrderAndContent) {

@@ -156,18 +156,85 @@ TEST(PolledTransportsTest, MessagesOfPeersThatWakeNoThreadNeedTicks) {
   socket.offers.polls_by_system_call = true;
   PolledTransports transports;
   ASSERT_TRUE(transports.add(waking) && transports.add(socket));
-  waking.arrived = 1;
-  EXPECT_EQ(transports.poll(sink), 1u);
-  EXPECT_FALSE(transports.take_needs_ticks());
   socket.arrived = 1;
   EXPECT_EQ(transports.poll(sink), 1u);
   EXPECT_TRUE(transports.take_needs_ticks());
+  waking.arrived = 1;
+  EXPECT_EQ(transports.poll(sink), 1u);
   EXPECT_FALSE(transports.take_needs_ticks());
   // Messages of this transport wake no thread.
   ScriptedTransport port;
   ASSERT_TRUE(transports.add(port));
   static_cast<void>(transports.take_needs_ticks());
   EXPECT_TRUE(transports.take_needs_ticks());
+}
+
+// Shared memory in front of a network.
+class BusyTransportTest : public ::testing::Test {
+ protected:
+  BusyTransportTest() {
+    near_.offers.wakes_progress = true;
+    EXPECT_TRUE(transports_.add(near_));
+    EXPECT_TRUE(transports_.add(net_));
+  }
+  // Number of rounds that polled the network, when each round brings `messages` from near by.
+  unsigned rounds_of_net(unsigned rounds, unsigned messages) {
+    const unsigned before = net_.polls;
+    for (unsigned i = 0; i < rounds; ++i) {
+      near_.arrived = messages;
+      EXPECT_EQ(transports_.poll(sink_), messages);
+    }
+    return net_.polls - before;
+  }
+  NoSink sink_;
+  ScriptedTransport near_;
+  ScriptedTransport net_;
+  PolledTransports transports_;
+};
+
+TEST_F(BusyTransportTest, OthersArePolledAfterEveryFewMessagesOfTheFirst) {
+  EXPECT_EQ(rounds_of_net(90, 1), 10u);
+  EXPECT_GE(rounds_of_net(90, 32), 40u);
+}
+
+TEST_F(BusyTransportTest, OthersArePolledInEachRoundWhenTheFirstBringsNothingMore) {
+  EXPECT_EQ(rounds_of_net(1, 1), 1u);
+  EXPECT_EQ(rounds_of_net(16, 0), 0u);
+  EXPECT_EQ(rounds_of_net(10, 0), 10u);
+}
+
+TEST_F(BusyTransportTest, MessagesOfOthersLeaveNoneOut) {
+  for (unsigned i = 1; i <= 20; ++i) {
+    net_.arrived = 1;
+    EXPECT_EQ(transports_.poll(sink_), 1u);
+    EXPECT_EQ(near_.polls, i);
+  }
+}
+
+struct ScriptedWait {
+  unsigned& looks;
+  unsigned over_at;
+  unsigned& ends;
+  void begin() const noexcept { looks = 0; }
+  [[nodiscard]] bool is_over() const noexcept { return ++looks == over_at; }
+  void end() const noexcept { ++ends; }
+};
+
+TEST_F(PollerTest, ABriefPollEndsWhenTheWaitIsOverOrAfterAFewRounds) {
+  unsigned looks = 0;
+  unsigned ends = 0;
+  net_.arrived = 1;
+  EXPECT_TRUE(poller_.poll_briefly(ScriptedWait{looks, 1, ends}));
+  EXPECT_EQ(net_.polls, 1u);
+  EXPECT_FALSE(poller_.poll_briefly(ScriptedWait{looks, 2, ends}));
+  EXPECT_EQ(looks, 1u) << "rounds without work are followed by one look";
+  EXPECT_EQ(net_.polls, 9u);
+  EXPECT_TRUE(poller_.poll_briefly(ScriptedWait{looks, 1, ends})) << "the last look counts";
+  EXPECT_EQ(ends, 3u);
+  ASSERT_TRUE(poller_.token().try_acquire());
+  EXPECT_FALSE(poller_.poll_briefly(ScriptedWait{looks, 1, ends})) << "another thread polls";
+  EXPECT_EQ(ends, 3u);
+  poller_.token().release();
 }
 
 TEST_F(PollerTest, ItSleepsOnlyIfTransportsAndWorkAgree) {

@@ -265,6 +265,7 @@ TEST(ShmHostile, ASecondClaimOfOnePeerIsRefused) {
   ASSERT_EQ(send_message(*peer, *link, 1, 8, sink), SendStatus::sent);
   victim->poll(sink, 16);
   EXPECT_EQ(sink.total, 1u);
+  victim->poll(sink, 16);
   EXPECT_EQ(victim->counters().links_refused, 1u);
 }
 

@@ -80,6 +80,9 @@ TEST(SegmentDirectory, OnlyTheFirstProcessOfAJobSweepsFewSegments) {
 // A process with two segments: `a` with all that receives, `b` with links that send.
 class ShmParts : public ::testing::Test {
  protected:
+  unsigned poll(unsigned budget) {
+    return lanes_.poll_hot(sink_, budget) + lanes_.poll_rest(sink_, budget);
+  }
   ShmLink* connect() {
     std::string reason;
     ShmLink* const link = from_b_.connect(a_->id(), reason);
@@ -161,8 +164,8 @@ TEST_F(ShmParts, ASenderKnowsThatItsLaneIsFull) {
   EXPECT_TRUE(link->sender.blocked());
   EXPECT_TRUE(room.arm());
   claims_.look(sink_);
-  EXPECT_EQ(lanes_.poll(sink_, 1000), sent < 16 ? sent : 16);
-  for (int i = 0; i < 1000; ++i) lanes_.poll(sink_, 1000);
+  EXPECT_EQ(poll(1000), sent < 16 ? sent : 16);
+  for (int i = 0; i < 1000; ++i) poll(1000);
   EXPECT_EQ(sink_.total, sent);
   EXPECT_FALSE(room.arm()) << "there is room";
   EXPECT_NE(b_->header().doorbell.rings.load(), 0u) << "and it was said";
@@ -184,13 +187,13 @@ TEST_F(ShmParts, LanesAreReadWhileActive) {
   ASSERT_EQ(link->sender.send(put_header(1), nullptr, 0), SendStatus::sent);
   EXPECT_FALSE(lanes_.arm());
   // The lane has been idle, so it is polled less often.
-  for (int i = 0; i < 5000; ++i) lanes_.poll(sink_, 16);
+  for (int i = 0; i < 5000; ++i) poll(16);
   EXPECT_EQ(sink_.total, 1u);
   ASSERT_EQ(link->sender.send(put_header(2), nullptr, 0), SendStatus::sent);
-  EXPECT_EQ(lanes_.poll(sink_, 16), 1u);
+  EXPECT_EQ(poll(16), 1u);
   lanes_.refuse(lane);
   ASSERT_EQ(link->sender.send(put_header(3), nullptr, 0), SendStatus::sent);
-  EXPECT_EQ(lanes_.poll(sink_, 16), 0u);
+  EXPECT_EQ(poll(16), 0u);
   EXPECT_TRUE(lanes_.empty());
   lanes_.free(lane);
   EXPECT_EQ(a_->entry(lane).owner.load(), 0u);
@@ -203,7 +206,7 @@ TEST_F(ShmParts, MalformedMessagesAreReported) {
   MessageHeader header = put_header(1);
   header.kind = static_cast<MessageKind>(200);
   ASSERT_EQ(link->sender.send(header, nullptr, 0), SendStatus::sent);
-  EXPECT_EQ(lanes_.poll(sink_, 16), 0u);
+  EXPECT_EQ(poll(16), 0u);
   EXPECT_EQ(malformed_, 1u);
   EXPECT_EQ(lanes_.malformed(), 1u);
 }
@@ -246,11 +249,9 @@ TEST_F(ShmParts, AFailingLinkIsDrainedOnce) {
 TEST_F(ShmParts, AFullLaneIsDrainedWithItsAcknowledgements) {
   ShmLink* const link = connect();
   claims_.look(sink_);
-  MessageHeader ack{};
-  ack.kind = MessageKind::ack_batch;
-  uint64_t sent = 0;
-  for (; sent < lane_ack_places; ++sent)
-    ASSERT_EQ(link->sender.send(ack, nullptr, 0), SendStatus::sent);
+  constexpr uint32_t cookies[lane_ack_places] = {};
+  uint64_t sent = link->sender.acknowledge(cookies, lane_ack_places);
+  ASSERT_EQ(sent, lane_ack_places);
   while (link->sender.send(put_header(sent), nullptr, 0) == SendStatus::sent) ++sent;
   failures_.fail(sink_, *lanes_.link(link->sender.lane()), LinkFailures::Cause::gone);
   EXPECT_EQ(sink_.total, sent);
@@ -282,7 +283,7 @@ TEST_F(ShmParts, ALaneIsRecalledAndReturnedWithItsMessages) {
   EXPECT_FALSE(from_b_.any_waits());
   claims_.look(sink_);
   EXPECT_EQ(link->sender.send(put_header(2), nullptr, 0), SendStatus::sent);
-  EXPECT_EQ(lanes_.poll(sink_, 16), 1u);
+  EXPECT_EQ(poll(16), 1u);
   EXPECT_TRUE(sink_.failures.empty());
   EXPECT_EQ(claims_.refused(), 0u);
 }

@@ -20,6 +20,7 @@
 
 #include "core/events/wait_gate.h"
 #include "portals4.h"
+#include "transport/polling.h"
 #include "util/assert.h"
 
 namespace lintel {
@@ -62,17 +63,46 @@ class EventQueue {
   // Appends an event, into reserved room if `reserved`. Any thread. Without a reservation it
   // overwrites the oldest event if the ring is full.
   [[gnu::always_inline]] void post(const ptl_event_t& event, bool reserved = false) noexcept {
+    post_made([&event]() -> const ptl_event_t& { return event; }, reserved);
+  }
+  // The same with the event that make() returns. It is called when its place is known, so that no
+  // field of the event waits in a register for that.
+  template <typename Make>
+  [[gnu::always_inline]] void post_made(const Make& make, bool reserved) noexcept {
     Ring& ring = *ring_.load(std::memory_order_relaxed);
     const uint64_t tail =
         ring.tail.fetch_add(one_event - (reserved ? 1 : 0), std::memory_order_relaxed);
     LINTEL_ASSERT(!reserved || (tail & reserved_mask) != 0);
-    fill(ring, tail, event);
+    fill_made(ring, tail, make);
     gate_->notify();
   }
   [[gnu::always_inline]] void post(const InitiatorEvent& event) noexcept {
     Ring& ring = *ring_.load(std::memory_order_relaxed);
     fill(ring, ring.tail.fetch_add(one_event, std::memory_order_relaxed), event);
     gate_->notify();
+  }
+  // The thread that polls waits for an event of this queue until end_await(): if the queue is
+  // empty, the next post_in_round() stores its event there instead, and is_awaited() ends. A full
+  // fence: the thread then looks whether the queue was freed, and who frees it whether it is
+  // awaited.
+  void await(ptl_event_t* event) noexcept LINTEL_REQUIRES(polling) {
+    awaited_.store(event, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+  void end_await() noexcept LINTEL_REQUIRES(polling) {
+    awaited_.store(nullptr, std::memory_order_release);
+  }
+  [[nodiscard]] bool is_awaited() const noexcept {
+    return awaited_.load(std::memory_order_acquire) != nullptr;
+  }
+  // Appends the event that make() returns, as post_made().
+  template <typename Make>
+  [[gnu::always_inline]] void post_in_round(const Make& make, bool reserved = false) noexcept
+      LINTEL_REQUIRES(polling) {
+    ptl_event_t* const awaited = awaited_.load(std::memory_order_relaxed);
+    if (awaited == nullptr || !is_empty()) return post_made(make, reserved);
+    store(*awaited, make());
+    end_await();
   }
   // Appends two neighbouring events.
   [[gnu::always_inline]] void post(const InitiatorEvent& first,
@@ -220,6 +250,20 @@ class EventQueue {
     [[nodiscard]] size_t bytes() const noexcept { return sizeof(Ring) + mask * sizeof(Slot); }
   };
 
+  // Without reservations.
+  [[nodiscard]] bool is_empty() const noexcept {
+    const Ring& ring = *ring_.load(std::memory_order_relaxed);
+    return ring.head.load(std::memory_order_relaxed) == ring.tail.load(std::memory_order_relaxed);
+  }
+  static void store(ptl_event_t& to, const ptl_event_t& from) noexcept { to = from; }
+  static void store(ptl_event_t& to, const InitiatorEvent& from) noexcept {
+    to.type = from.type;
+    to.user_ptr = from.user_ptr;
+    to.mlength = from.mlength;
+    to.remote_offset = from.remote_offset;
+    to.ptl_list = from.list;
+    to.ni_fail_type = from.fail;
+  }
   // A thread may be overwriting the slot.
   static void copy(Slot& to, const ptl_event_t& from) noexcept;
   static void copy(Slot& to, const InitiatorEvent& from) noexcept;
@@ -227,13 +271,18 @@ class EventQueue {
 
   template <typename Event>
   [[gnu::always_inline]] static void fill(Ring& ring, uint64_t tail, const Event& event) noexcept {
+    fill_made(ring, tail, [&event]() -> const Event& { return event; });
+  }
+  template <typename Make>
+  [[gnu::always_inline]] static void fill_made(Ring& ring, uint64_t tail,
+                                               const Make& make) noexcept {
     Slot& slot = ring.slot(tail);
     const uint64_t lap = ring.lap_of(tail);
     if (slot.sequence.load(std::memory_order_acquire) != lap) [[unlikely]]
       wait_for_previous_lap(slot, lap);
     slot.sequence.store(lap + writing, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);
-    copy(slot, event);
+    copy(slot, make());
     slot.sequence.store(lap + ring.lap, std::memory_order_release);
     prefetch(ring.slot(tail + one_event));
   }
@@ -263,6 +312,7 @@ class EventQueue {
   std::atomic<Ring*> ring_{nullptr};
   Ring* rings_ = nullptr;  // all rings of this object, linked by `previous`
   WaitGate* gate_ = nullptr;
+  std::atomic<ptl_event_t*> awaited_{nullptr};
 };
 
 namespace event_queue_detail {

@@ -57,10 +57,10 @@ bool AnswerSender::open(uint32_t long_answers) noexcept {
          long_payloads_.open(fitting_capacity(long_answers, sizeof(LongPayload)));
 }
 
-[[gnu::always_inline]] inline void AnswerSender::send_or_queue(Peer& peer,
-                                                               const MessageHeader& header,
-                                                               const Piece* pieces, unsigned count,
-                                                               uint64_t payload_length) noexcept {
+void AnswerSender::send(Peer& peer, const MessageHeader& header, const Piece* pieces,
+                        unsigned count) noexcept {
+  uint64_t payload_length = 0;
+  for (unsigned i = 0; i < count; ++i) payload_length += pieces[i].length;
   const LockGuard guard(peer.send_lock);
   if (peer.failed.load(std::memory_order_relaxed)) [[unlikely]]
     return;
@@ -72,13 +72,6 @@ bool AnswerSender::open(uint32_t long_answers) noexcept {
       return;
   }
   queue(peer, header, pieces, count, payload_length);
-}
-
-void AnswerSender::send(Peer& peer, const MessageHeader& header, const Piece* pieces,
-                        unsigned count) noexcept {
-  uint64_t payload_length = 0;
-  for (unsigned i = 0; i < count; ++i) payload_length += pieces[i].length;
-  send_or_queue(peer, header, pieces, count, payload_length);
 }
 
 void AnswerSender::answer(Peer& peer, const MessageHeader& request, const Outcome& outcome,
@@ -202,18 +195,31 @@ void AnswerSender::queue(Peer& peer, const MessageHeader& header, const Piece* p
 }
 
 void AnswerSender::send_acknowledgements(Peer& peer) noexcept {
-  MessageHeader header{};
-  header.kind = MessageKind::ack_batch;
   const uint32_t count = peer.ack_count;
   peer.ack_count = 0;
+  uint32_t done;
+  {
+    const LockGuard guard(peer.send_lock);
+    if (peer.failed.load(std::memory_order_relaxed)) [[unlikely]]
+      return;
+    done = peer.transport->acknowledge(*peer.link, peer.acks, count);
+    peer.note_in_process_send();
+    if (done != 0) peer.sent.count(MessageKind::ack_batch, 0);
+  }
+  if (done != count) send_ack_batch(peer, peer.acks + done, count - done);
+}
+
+// The transport has no room for acknowledgements, or carries none without a message.
+void AnswerSender::send_ack_batch(Peer& peer, uint32_t* cookies, uint32_t count) noexcept {
+  MessageHeader header{};
+  header.kind = MessageKind::ack_batch;
   if (count == 1) {
-    header.cookie = peer.acks[0];
-    send_or_queue(peer, header, nullptr, 0, 0);
-    return;
+    header.cookie = *cookies;
+    return send(peer, header, nullptr, 0);
   }
   const uint64_t bytes = count * sizeof(uint32_t);
   header.set_length(bytes);
-  const Piece piece{reinterpret_cast<std::byte*>(peer.acks), bytes};
+  const Piece piece{reinterpret_cast<std::byte*>(cookies), bytes};
   send(peer, header, &piece, 1);
 }
 

@@ -75,8 +75,8 @@ class AnswerSender {
   [[nodiscard]] static MessageHeader failed_reply(const MessageHeader& reply) noexcept;
   static void report_shortage(const Peer& peer, bool tells_initiator) noexcept;
   void send_acknowledgements(Peer& peer) noexcept LINTEL_REQUIRES(polling);
-  void send_or_queue(Peer& peer, const MessageHeader& header, const Piece* pieces, unsigned count,
-                     uint64_t payload_length) noexcept LINTEL_REQUIRES(polling);
+  void send_ack_batch(Peer& peer, uint32_t* cookies, uint32_t count) noexcept
+      LINTEL_REQUIRES(polling);
   void queue(Peer& peer, const MessageHeader& header, const Piece* pieces, unsigned count,
              uint64_t payload_length) noexcept LINTEL_REQUIRES(peer.send_lock);
 

@@ -31,15 +31,20 @@ class CountedPuts {
     Record records[capacity];
   };
   struct Put {
-    DescriptorReference descriptor;
+    MemoryDescriptor* descriptor;
+    uint32_t generation;
     uint32_t bytes;  // requested length if bytes are counted, else count_one
+    // Returns nullptr if the descriptor was released.
+    [[nodiscard]] MemoryDescriptor* resolve() const noexcept {
+      return DescriptorReference{descriptor, generation}.resolve();
+    }
     // Returns the number that success adds to the counter when the target took `mlength` bytes.
     [[nodiscard]] uint64_t amount(uint64_t mlength) const noexcept {
       return bytes == count_one ? 1 : mlength < bytes ? mlength : bytes;
     }
     // Of nothing if the descriptor was released, or counts no acknowledgements.
     [[nodiscard]] Count count(uint64_t mlength) const noexcept {
-      const MemoryDescriptor* const put = descriptor.resolve();
+      const MemoryDescriptor* const put = resolve();
       if (put == nullptr || (put->options & PTL_MD_EVENT_CT_ACK) == 0) return {};
       return {put->counter, amount(mlength)};
     }
@@ -72,7 +77,7 @@ class CountedPuts {
     return record_of(cookie).descriptor.exchange(nullptr, std::memory_order_relaxed) != nullptr;
   }
 
-  // Ends the put that `cookie` names. `put.descriptor.descriptor` is nullptr if there is none.
+  // Ends the put that `cookie` names. `put.descriptor` is nullptr if there is none.
   [[nodiscard]] Put take(uint32_t cookie) noexcept {
     if (ring_.load(std::memory_order_acquire) == nullptr) [[unlikely]]
       return {};
@@ -88,7 +93,7 @@ class CountedPuts {
     if (ring == nullptr) return;
     for (Record& record : ring->records) {
       const Put put = look_at(record);
-      if (put.descriptor.descriptor != nullptr && end(put))
+      if (put.descriptor != nullptr && end(put))
         record.descriptor.store(nullptr, std::memory_order_release);
     }
   }
@@ -106,7 +111,7 @@ class CountedPuts {
   [[nodiscard]] static Put look_at(const Record& record) noexcept {
     MemoryDescriptor* const descriptor = record.descriptor.load(std::memory_order_acquire);
     if (descriptor == nullptr) return {};
-    return {{descriptor, record.generation}, record.bytes};
+    return {descriptor, record.generation, record.bytes};
   }
 
   Arena<Ring>* rings_ = nullptr;

@@ -129,21 +129,15 @@ void Initiator::help_sending(Peer& peer) noexcept {
   }
 }
 
-// After a send: delivers to the own process at once what nobody else looks for.
 void Initiator::kick_in_process(const Peer& peer) noexcept {
   if (peer.in_process_sends == nullptr) return;
   peer.in_process_sends->set();
   poller_.kick();
 }
 
-// Notes what is to happen when the acknowledgement of an eager put comes.
-// False: no room.
-[[gnu::always_inline]] inline bool Initiator::expect_ack(NetworkInterface& interface, Peer& peer,
-                                                         Request& request,
-                                                         Operation** operation) noexcept {
-  if (request.put.descriptor->event_queue == nullptr &&
-      peer.counted_puts.add(request, request.header.cookie)) [[likely]]
-    return true;
+// The acknowledgement needs more than a count.
+bool Initiator::expect_full_ack(NetworkInterface& interface, Peer& peer, Request& request,
+                                Operation** operation) noexcept {
   OperationTable& operations = interface.initiator().operations_;
   *operation = operations.allocate(peer);
   if (*operation == nullptr) return false;
@@ -162,41 +156,6 @@ void Initiator::forget_ack(Peer& peer, const Request& request, Operation* operat
     operations_.discard(*operation);
   else if (request.header.asks_for_ack())
     if (!peer.counted_puts.take_back(request.header.cookie)) peer.count_as_started();
-}
-
-// The common case: a put from contiguous memory that travels with its header, to a peer that has
-// room. False: nothing was done; the caller uses start_in_general().
-[[gnu::always_inline]] inline bool Initiator::start_eager_put(NetworkInterface& interface,
-                                                              Peer& peer,
-                                                              Request& request) noexcept {
-  MemoryDescriptor& put = *request.put.descriptor;
-  const uint64_t length = request.header.length();
-  const Piece piece{put.region.contiguous_address(request.put_offset), length};
-  // Once the message is out, the acknowledgement may come to another thread, which may release a
-  // descriptor that reports nothing else.
-  const bool reports_send = put.reports_send();
-  const bool asks_for_ack = request.header.asks_for_ack();
-  {
-    const LockGuard guard(peer.send_lock);
-    if (peer.queue_head != nullptr || peer.failed.load(std::memory_order_relaxed)) [[unlikely]]
-      return false;
-    Operation* operation = nullptr;
-    if (asks_for_ack && !expect_ack(interface, peer, request, &operation)) [[unlikely]]
-      return false;
-    const SendStatus status =
-        peer.transport->send(*peer.link, request.header, &piece, length != 0 ? 1 : 0);
-    if (status != SendStatus::sent) [[unlikely]] {
-      interface.initiator().forget_ack(peer, request, operation);
-      request.header.cookie = 0;
-      return false;
-    }
-    peer.sent.count(MessageKind::put, length);
-    if (asks_for_ack) peer.count_as_started();
-    if (operation != nullptr)
-      operation->stage.store(Operation::Stage::sent, std::memory_order_release);
-  }
-  if (reports_send) report_sent_put(put, request);
-  return true;
 }
 
 // Sends a request in front of which nothing waits. `operation`: nullptr if nothing follows.
@@ -341,13 +300,6 @@ void report_local_failure(const Request& request, ptl_ni_fail_t fail) noexcept {
   report_reply(*get, request, {0, header.remote_offset, PTL_PRIORITY_LIST, fail});
 }
 
-int Initiator::start_put(NetworkInterface& interface, Peer& peer, Request& request) noexcept {
-  if (!start_eager_put(interface, peer, request)) [[unlikely]]
-    return interface.initiator().start_in_general(interface, peer, request);
-  if (peer.in_process_sends != nullptr) interface.initiator().kick_in_process(peer);
-  return PTL_OK;
-}
-
 int Initiator::start_in_general(NetworkInterface& interface, Peer& peer,
                                 Request& request) noexcept {
   const LongCall call(interface_index_of(interface.handle()));
@@ -418,7 +370,7 @@ void Initiator::drop_all_of(NetworkInterface& interface) noexcept {
     }
     peer.counted_puts.end_if([&](const CountedPuts::Put& put) {
       polling.assert_held();
-      const bool ends = interface.descriptors().owns(put.descriptor.descriptor);
+      const bool ends = interface.descriptors().owns(put.descriptor);
       if (ends) peer.count_as_ended();
       return ends;
     });

@@ -11,6 +11,7 @@
 #include "core/operations/send_queues.h"
 #include "core/progress/wait.h"
 #include "portals4.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -31,9 +32,12 @@ class Initiator {
   [[nodiscard]] InitiatorAnswers& answers() noexcept { return answers_; }
 
   // --- parts of start_request()
-  // An eager put whose peer is known.
-  [[nodiscard]] static int start_put(NetworkInterface& interface, Peer& peer,
-                                     Request& request) noexcept;
+  // An eager put to another process whose peer is known. False: nothing was done; then
+  // start_in_general() does it.
+  [[nodiscard]] static bool start_eager_put(NetworkInterface& interface, Peer& peer,
+                                            Request& request) noexcept;
+  // After a send: delivers to the own process at once what nobody else looks for.
+  void kick_in_process(const Peer& peer) noexcept;
   // Any request.
   [[nodiscard]] int start_in_general(NetworkInterface& interface, Peer& peer,
                                      Request& request) noexcept;
@@ -54,13 +58,11 @@ class Initiator {
   void drop_all_of(NetworkInterface& interface) noexcept LINTEL_REQUIRES(polling);
 
  private:
-  [[nodiscard]] static bool expect_ack(NetworkInterface& interface, Peer& peer, Request& request,
-                                       Operation** operation) noexcept
+  [[nodiscard]] static bool expect_full_ack(NetworkInterface& interface, Peer& peer,
+                                            Request& request, Operation** operation) noexcept
       LINTEL_REQUIRES(peer.send_lock);
   void forget_ack(Peer& peer, const Request& request, Operation* operation) noexcept
       LINTEL_REQUIRES(peer.send_lock);
-  [[nodiscard]] static bool start_eager_put(NetworkInterface& interface, Peer& peer,
-                                            Request& request) noexcept;
   [[nodiscard]] bool start_if_possible(NetworkInterface& interface, Peer& peer,
                                        Request& request) noexcept;
   [[nodiscard]] std::optional<SendStatus> send_or_queue(NetworkInterface& interface, Peer& peer,
@@ -71,7 +73,6 @@ class Initiator {
       LINTEL_REQUIRES(peer.send_lock);
   void queue(Peer& peer, Operation& operation) noexcept LINTEL_REQUIRES(peer.send_lock);
   void help_sending(Peer& peer) noexcept;
-  void kick_in_process(const Peer& peer) noexcept;
   [[nodiscard]] bool await_operation() noexcept;
 
   PeerDirectory& peers_;
@@ -90,9 +91,45 @@ void report_local_failure(const Request& request, ptl_ni_fail_t fail) noexcept;
 
 // The longest put to the own process that PtlPut delivers, reports and acknowledges itself.
 inline constexpr size_t largest_put_to_self = 64;
-// Starts an eager put to `self`, the own process. Sends it as start_put() if it is too long, or an
+// Starts an eager put to `self`, the own process. Sends it as to others if it is too long, or an
 // earlier message is in flight, or another thread polls, or the target does more than usual.
 [[nodiscard]] int put_to_self(NetworkInterface& interface, Peer& self, Request& request) noexcept;
+
+// A put from contiguous memory that travels with its header, to a peer that has room.
+[[gnu::always_inline]] inline bool Initiator::start_eager_put(NetworkInterface& interface,
+                                                              Peer& peer,
+                                                              Request& request) noexcept {
+  MemoryDescriptor& put = *request.put.descriptor;
+  const uint64_t length = request.header.length();
+  const Piece piece{put.region.contiguous_address(request.put_offset), length};
+  // Once the message is out, the acknowledgement may come to another thread, which may release a
+  // descriptor that reports nothing else.
+  const bool reports_send = put.reports_send();
+  const bool asks_for_ack = request.header.asks_for_ack();
+  {
+    const LockGuard guard(peer.send_lock);
+    if (peer.queue_head != nullptr || peer.failed.load(std::memory_order_relaxed)) [[unlikely]]
+      return false;
+    Operation* operation = nullptr;
+    if (asks_for_ack &&
+        (put.event_queue != nullptr || !peer.counted_puts.add(request, request.header.cookie)) &&
+        !expect_full_ack(interface, peer, request, &operation)) [[unlikely]]
+      return false;
+    const SendStatus status =
+        peer.transport->send(*peer.link, request.header, &piece, length != 0 ? 1 : 0);
+    if (status != SendStatus::sent) [[unlikely]] {
+      interface.initiator().forget_ack(peer, request, operation);
+      request.header.cookie = 0;
+      return false;
+    }
+    peer.sent.count(MessageKind::put, length);
+    if (asks_for_ack) peer.count_as_started();
+    if (operation != nullptr)
+      operation->stage.store(Operation::Stage::sent, std::memory_order_release);
+  }
+  if (reports_send) report_sent_put(put, request);
+  return true;
+}
 
 // A put of contiguous memory that travels with its header: the common case of Protocol::eager.
 [[nodiscard]] inline bool is_eager_put(const Peer& peer, const Request& request) noexcept {
@@ -103,10 +140,12 @@ inline constexpr size_t largest_put_to_self = 64;
 }
 [[nodiscard, gnu::always_inline]] inline int start_to(NetworkInterface& interface, Peer& peer,
                                                       Request& request) noexcept {
-  if (!is_eager_put(peer, request))
-    return interface.initiator().start_in_general(interface, peer, request);
-  return peer.in_process_sends != nullptr ? put_to_self(interface, peer, request)
-                                          : Initiator::start_put(interface, peer, request);
+  if (is_eager_put(peer, request)) {
+    if (peer.in_process_sends != nullptr) return put_to_self(interface, peer, request);
+    if (Initiator::start_eager_put(interface, peer, request)) [[likely]]
+      return PTL_OK;
+  }
+  return interface.initiator().start_in_general(interface, peer, request);
 }
 
 // Starts the operation and fills in the rest of the request's header. Any thread.

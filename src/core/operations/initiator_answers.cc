@@ -95,9 +95,10 @@ AnswerResult result_of(const MessageHeader& header, uint64_t mlength, ptl_ni_fai
 }
 
 // A counted put has ended; what success adds. `mlength`: bytes that the target took.
-Count InitiatorAnswers::end_counted_put(Peer& peer, uint32_t cookie, uint64_t mlength) noexcept {
+[[gnu::always_inline]] inline Count InitiatorAnswers::end_counted_put(Peer& peer, uint32_t cookie,
+                                                                      uint64_t mlength) noexcept {
   const CountedPuts::Put put = peer.counted_puts.take(cookie);
-  if (put.descriptor.descriptor == nullptr) [[unlikely]] {
+  if (put.descriptor == nullptr) [[unlikely]] {
     refused_.messages.increment();
     return {};
   }
@@ -141,37 +142,49 @@ void InitiatorAnswers::take_ack(Peer& peer, const MessageHeader& header) noexcep
   operations_.end(*operation);
 }
 
-void InitiatorAnswers::take_ack_batch(Peer& peer, const InboundMessage& message) noexcept {
-  const bool alone = message.payload_length == 0;
-  if (alone && (message.header.cookie & counted_put_cookie) != 0) [[likely]]
-    return end_counted_put(peer, message.header.cookie).apply();
-  AckCounts counts;
-  const uint32_t count = alone ? 1 : message.payload_length / sizeof(uint32_t);
-  for (uint32_t i = 0; i < count; ++i) {
-    uint32_t cookie = message.header.cookie;
-    if (!alone) std::memcpy(&cookie, message.payload + i * sizeof cookie, sizeof cookie);
-    if ((cookie & counted_put_cookie) != 0) [[likely]] {
-      counts.add(end_counted_put(peer, cookie));
-      continue;
+// Ends the operation that an acknowledgement of success names; returns what is to be counted.
+[[gnu::always_inline]] inline Count InitiatorAnswers::end_acknowledged(Peer& peer,
+                                                                       uint32_t cookie) noexcept {
+  Operation* const operation = acknowledged_operation(peer, cookie);
+  if (operation == nullptr) return {};
+  withdraw_memory(*operation, true);
+  Count count{};
+  if (MemoryDescriptor* const put = operation->put.resolve(); put == nullptr) {
+    operation->interface->status.dropped.increment();
+  } else {
+    end_sending(*operation, PTL_NI_OK);
+    // Otherwise a direct put without acknowledgement: only its sending was to be ended.
+    if (operation->answer_due) {
+      const MessageHeader& header = operation->header;
+      if (ack_event_wanted(*put, header.requested_ack(), PTL_NI_OK))
+        report_whole_ack(*put, *operation);
+      else
+        count = count_of(*put, PTL_MD_EVENT_CT_ACK, header, header.length());
     }
-    Operation* operation = acknowledged_operation(peer, cookie);
-    if (operation == nullptr) continue;
-    withdraw_memory(*operation, true);
-    if (MemoryDescriptor* const put = operation->put.resolve(); put == nullptr) {
-      operation->interface->status.dropped.increment();
-    } else {
-      end_sending(*operation, PTL_NI_OK);
-      // Otherwise a direct put without acknowledgement: only its sending was to be ended.
-      if (operation->answer_due) {
-        const MessageHeader& header = operation->header;
-        if (ack_event_wanted(*put, header.requested_ack(), PTL_NI_OK))
-          report_whole_ack(*put, *operation);
-        else
-          counts.add(count_of(*put, PTL_MD_EVENT_CT_ACK, header, header.length()));
-      }
-    }
-    operations_.end(*operation);
   }
+  operations_.end(*operation);
+  return count;
+}
+
+void InitiatorAnswers::take_acks(Peer& peer, const std::byte* cookies, uint32_t count) noexcept {
+  uint32_t cookie;
+  std::memcpy(&cookie, cookies, sizeof cookie);
+  if (count == 1 && (cookie & counted_put_cookie) != 0) [[likely]]
+    end_counted_put(peer, cookie).apply();
+  else
+    take_any_acks(peer, cookies, count);
+}
+
+void InitiatorAnswers::take_any_acks(Peer& peer, const std::byte* cookies,
+                                     uint32_t count) noexcept {
+  AckCounts counts;
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t cookie;
+    std::memcpy(&cookie, cookies + i * sizeof cookie, sizeof cookie);
+    counts.add((cookie & counted_put_cookie) != 0 ? end_counted_put(peer, cookie)
+                                                  : end_acknowledged(peer, cookie));
+  }
+  operations_.return_ended(peer);
 }
 
 void InitiatorAnswers::take_reply(Peer& peer, const InboundMessage& message) noexcept {

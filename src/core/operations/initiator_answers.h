@@ -17,7 +17,14 @@ class InitiatorAnswers {
       : operations_(operations), queues_(queues), refused_(refused) {}
 
   void take_ack(Peer& peer, const MessageHeader& header) noexcept LINTEL_REQUIRES(polling);
-  void take_ack_batch(Peer& peer, const InboundMessage& message) noexcept LINTEL_REQUIRES(polling);
+  void take_ack_batch(Peer& peer, const InboundMessage& message) noexcept LINTEL_REQUIRES(polling) {
+    if (message.payload_length == 0)
+      return take_acks(peer, reinterpret_cast<const std::byte*>(&message.header.cookie), 1);
+    take_any_acks(peer, message.payload, message.payload_length / sizeof(uint32_t));
+  }
+  // Operations that succeeded. `cookies`: uint32_t, at least one.
+  void take_acks(Peer& peer, const std::byte* cookies, uint32_t count) noexcept
+      LINTEL_REQUIRES(polling);
   void take_reply(Peer& peer, const InboundMessage& message) noexcept LINTEL_REQUIRES(polling);
   // A part of the answer to a get whose memory the target cannot reach.
   void take_reply_data(Peer& peer, const InboundMessage& message) noexcept LINTEL_REQUIRES(polling);
@@ -37,6 +44,10 @@ class InitiatorAnswers {
   [[nodiscard]] Operation* acknowledged_operation(Peer& peer, uint32_t cookie) noexcept;
   [[nodiscard]] Count end_counted_put(Peer& peer, uint32_t cookie,
                                       uint64_t mlength = UINT64_MAX) noexcept
+      LINTEL_REQUIRES(polling);
+  [[nodiscard]] Count end_acknowledged(Peer& peer, uint32_t cookie) noexcept
+      LINTEL_REQUIRES(polling);
+  void take_any_acks(Peer& peer, const std::byte* cookies, uint32_t count) noexcept
       LINTEL_REQUIRES(polling);
   void end_getting(Operation& operation, const AnswerResult& result) noexcept
       LINTEL_REQUIRES(polling);

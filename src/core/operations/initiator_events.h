@@ -102,10 +102,12 @@ void report_reply(MemoryDescriptor& descriptor, const Request& request,
 // Reports the acknowledgement of a put or an atomic that was not truncated. Requires
 // ack_event_wanted() for success.
 [[gnu::always_inline]] inline void report_whole_ack(MemoryDescriptor& descriptor,
-                                                    const Request& request) noexcept {
+                                                    const Request& request) noexcept
+    LINTEL_REQUIRES(polling) {
   if ((descriptor.options & PTL_MD_EVENT_CT_ACK) != 0) [[unlikely]]
     return report_ack(descriptor, request, whole_result(request));
-  descriptor.event_queue->queue.post(event_of(PTL_EVENT_ACK, request, whole_result(request)));
+  descriptor.event_queue->queue.post_in_round(
+      [&] { return event_of(PTL_EVENT_ACK, request, whole_result(request)); });
 }
 
 // Posts both full events of a put that was delivered in whole before it was reported as sent.

@@ -333,7 +333,8 @@ void PhysicalInterface::fail_queued(Peer& peer, QueuedSend* queued) noexcept {
 }
 
 // A put of the common case, see place_plain_put().
-bool PhysicalInterface::take_plain_put(Peer& peer, const InboundMessage& message) noexcept {
+[[gnu::always_inline]] inline bool PhysicalInterface::take_plain_put(
+    Peer& peer, const InboundMessage& message) noexcept {
   const MessageHeader& header = message.header;
   const uint64_t length = message.payload_length;
   if ((header.flags & ~flag_interface_mask) != 0 || header.length() != length) return false;
@@ -341,70 +342,88 @@ bool PhysicalInterface::take_plain_put(Peer& peer, const InboundMessage& message
   if (interface == nullptr || !place_plain_put(*interface, header, message.payload, length,
                                                initiator_of(*interface, peer, header)))
     return false;
+  received.count(MessageKind::put, length);
   if (header.asks_for_ack()) target_.answers().acknowledge_exactly(peer, header.cookie);
   return true;
 }
 
-// Inlined: the call would cost 20 instructions a message.
-[[gnu::always_inline]] inline void PhysicalInterface::take_messages(Peer& peer,
-                                                                    const InboundMessage* messages,
-                                                                    unsigned count) noexcept {
-  for (unsigned i = 0; i < count; ++i) {
-    const InboundMessage& message = messages[i];
-    received.count(message.header.kind, message.payload_length);
-    const bool may_join =
-        message.header.kind == MessageKind::put && (message.header.flags & flag_remote_memory) != 0;
-    if (target_.transfers().has_batch() && !may_join) fetch_batch();
-    switch (message.header.kind) {
-      case MessageKind::put:
-        if (take_plain_put(peer, message)) [[likely]]
-          break;
-        [[fallthrough]];
-      case MessageKind::get:
-      case MessageKind::atomic:
-      case MessageKind::fetch_atomic:
-      case MessageKind::swap:
-        target_.handle_request(logical(message.header.interface_slot()), peer, message);
-        break;
-      case MessageKind::ack:
-        initiator_.answers().take_ack(peer, message.header);
-        break;
-      case MessageKind::ack_batch:
-        initiator_.answers().take_ack_batch(peer, message);
-        break;
-      case MessageKind::reply:
-        initiator_.answers().take_reply(peer, message);
-        break;
-      case MessageKind::data_request:
-        initiator_.answers().take_data_request(peer, message.header);
-        break;
-      case MessageKind::data:
-        if ((message.header.modes & data_for_reply) != 0) {
-          initiator_.answers().take_reply_data(peer, message);
-        } else {
-          target_.transfers().take_data(peer, message);
-        }
-        break;
-      case MessageKind::refusal:
-        refused_requests.note_answer(peer.id, message.header);
-        break;
-      case MessageKind::connection:
-      case MessageKind::none:
-        refused_requests.messages.increment();
-        break;
-    }
+void PhysicalInterface::take_message(Peer& peer, const InboundMessage& message) noexcept {
+  const bool may_join =
+      message.header.kind == MessageKind::put && (message.header.flags & flag_remote_memory) != 0;
+  if (target_.transfers().has_batch() && !may_join) target_.transfers().fetch_batch();
+  switch (message.header.kind) {
+    case MessageKind::put:
+    case MessageKind::get:
+    case MessageKind::atomic:
+    case MessageKind::fetch_atomic:
+    case MessageKind::swap:
+      target_.handle_request(logical(message.header.interface_slot()), peer, message);
+      break;
+    case MessageKind::ack:
+      initiator_.answers().take_ack(peer, message.header);
+      break;
+    case MessageKind::ack_batch:
+      initiator_.answers().take_ack_batch(peer, message);
+      break;
+    case MessageKind::reply:
+      initiator_.answers().take_reply(peer, message);
+      break;
+    case MessageKind::data_request:
+      initiator_.answers().take_data_request(peer, message.header);
+      break;
+    case MessageKind::data:
+      if ((message.header.modes & data_for_reply) != 0) {
+        initiator_.answers().take_reply_data(peer, message);
+      } else {
+        target_.transfers().take_data(peer, message);
+      }
+      break;
+    case MessageKind::refusal:
+      refused_requests.note_answer(peer.id, message.header);
+      break;
+    case MessageKind::connection:
+    case MessageKind::none:
+      refused_requests.messages.increment();
+      break;
   }
-  if (target_.transfers().has_batch()) fetch_batch();
-  target_.answers().flush_acknowledgements(peer);
+}
+
+// Takes one message or more and returns the next one: a put while no batch of transfers is open, or
+// the end.
+[[gnu::noinline]] const InboundMessage* PhysicalInterface::take_in_general(
+    Peer& peer, const InboundMessage* message, const InboundMessage* end) noexcept {
+  do {
+    received.count(message->header.kind, message->payload_length);
+    take_message(peer, *message);
+  } while (++message != end &&
+           (message->header.kind != MessageKind::put || target_.transfers().has_batch()));
+  if (target_.transfers().has_batch()) target_.transfers().fetch_batch();
   initiator_.operations().return_ended(peer);
+  return message;
 }
 
 void PhysicalInterface::on_messages(Link& link, const InboundMessage* messages,
                                     unsigned count) noexcept {
   Peer* const peer = PeerDirectory::peer_of(link);
-  if (peer != nullptr && peer->sends_by(link)) [[likely]]
-    return take_messages(*peer, messages, count);
-  take_from_other_link(link, messages, count);
+  if (peer == nullptr || !peer->sends_by(link)) [[unlikely]]
+    return take_from_other_link(link, messages, count);
+  const InboundMessage* const end = messages + count;
+  while (messages != end) {
+    if (messages->header.kind == MessageKind::put && take_plain_put(*peer, *messages)) [[likely]]
+      ++messages;
+    else
+      messages = take_in_general(*peer, messages, end);
+  }
+  target_.answers().flush_acknowledgements(*peer);
+}
+
+void PhysicalInterface::on_acknowledgements(Link& link, const uint32_t* cookies,
+                                            unsigned count) noexcept {
+  Peer* const peer = PeerDirectory::peer_of(link);
+  if (peer == nullptr || !peer->sends_by(link)) [[unlikely]]
+    return MessageSink::on_acknowledgements(link, cookies, count);
+  received.messages[static_cast<unsigned>(MessageKind::ack_batch)].increment();
+  initiator_.answers().take_acks(*peer, reinterpret_cast<const std::byte*>(cookies), count);
 }
 
 // The link is new, or the peer receives by another one. Then it cannot reach the memory that the
@@ -420,7 +439,6 @@ void PhysicalInterface::take_from_other_link(Link& link, const InboundMessage* m
     if (peer == nullptr) return;
   }
   const LinkRelation relation = relation_of(*peer, transport, link);
-  if (relation == LinkRelation::sends) return take_messages(*peer, messages, count);
   // The process had the address before.
   if (relation == LinkRelation::of_another_process) return refused_requests.messages.add(count);
   for (unsigned i = 0; i < count; ++i) {
@@ -428,9 +446,10 @@ void PhysicalInterface::take_from_other_link(Link& link, const InboundMessage* m
     const MessageKind kind = message.header.kind;
     const bool describes = (message.header.flags & flag_remote_memory) != 0 &&
                            (kind == MessageKind::put || kind == MessageKind::get);
-    if (describes) message.payload_length = 0;
-    take_messages(*peer, &message, 1);
+    if (describes && relation != LinkRelation::sends) message.payload_length = 0;
+    static_cast<void>(take_in_general(*peer, &message, &message + 1));
   }
+  target_.answers().flush_acknowledgements(*peer);
 }
 
 }  // namespace lintel

@@ -64,6 +64,8 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
   void* on_new_link(Link& link) noexcept override LINTEL_REQUIRES(polling);
   void on_messages(Link& link, const InboundMessage* messages, unsigned count) noexcept override
       LINTEL_REQUIRES(polling);
+  void on_acknowledgements(Link& link, const uint32_t* cookies, unsigned count) noexcept override
+      LINTEL_REQUIRES(polling);
   void on_peer_failed(Link& link) noexcept override LINTEL_REQUIRES(polling);
   void on_remote_done(Link& link, uint32_t token, RemoteResult result) noexcept override
       LINTEL_REQUIRES(polling);
@@ -92,12 +94,10 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
   void check_peers() noexcept override LINTEL_REQUIRES(polling);
   void wake_awaited_peers() noexcept override LINTEL_REQUIRES(polling);
 
-  void take_messages(Peer& peer, const InboundMessage* messages, unsigned count) noexcept
+  void take_message(Peer& peer, const InboundMessage& message) noexcept LINTEL_REQUIRES(polling);
+  const InboundMessage* take_in_general(Peer& peer, const InboundMessage* message,
+                                        const InboundMessage* end) noexcept
       LINTEL_REQUIRES(polling);
-  // Out of line: the address of the object would cost take_messages() a register.
-  [[gnu::noinline]] void fetch_batch() noexcept LINTEL_REQUIRES(polling) {
-    target_.transfers().fetch_batch();
-  }
   [[nodiscard]] bool take_plain_put(Peer& peer, const InboundMessage& message) noexcept
       LINTEL_REQUIRES(polling);
   void take_from_other_link(Link& link, const InboundMessage* messages, unsigned count) noexcept

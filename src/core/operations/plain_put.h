@@ -35,7 +35,7 @@ struct InitiatorId {
 // written that handle_request() writes again; it finds out what is special.
 [[nodiscard, gnu::always_inline]] inline bool place_plain_put(
     NetworkInterface& interface, const MessageHeader& header, const std::byte* payload,
-    uint64_t length, const InitiatorId& initiator) noexcept {
+    uint64_t length, const InitiatorId& initiator) noexcept LINTEL_REQUIRES(polling) {
   PortalEntry* const portal = interface.portal(header.pt_index);
   if (portal == nullptr) [[unlikely]]
     return false;
@@ -62,13 +62,16 @@ struct InitiatorId {
       return false;
     }
     if (posts) {
-      const ptl_event_t event = delivery_event(
-          interface, *entry,
-          {header, initiator.id, initiator.uid,
-           entry->region.contiguous_address(header.remote_offset), length, PTL_NI_OK},
-          MessageKind::put);
       // One instruction takes the slot, and the reservation with it.
-      portal->event_queue->queue.post(event, reserves);
+      portal->event_queue->queue.post_in_round(
+          [&] {
+            return delivery_event(
+                interface, *entry,
+                {header, initiator.id, initiator.uid,
+                 entry->region.contiguous_address(header.remote_offset), length, PTL_NI_OK},
+                MessageKind::put);
+          },
+          reserves);
     }
     if (entry->has(PTL_ME_EVENT_CT_COMM)) {
       counter = entry->counter;

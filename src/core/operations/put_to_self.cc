@@ -61,12 +61,19 @@ InitiatorId initiator_is_self(const NetworkInterface& interface, const Peer& sel
   return delivered;
 }
 
+[[gnu::noinline]] int send_to_self(NetworkInterface& interface, Peer& self,
+                                   Request& request) noexcept {
+  if (!Initiator::start_eager_put(interface, self, request)) [[unlikely]]
+    return interface.initiator().start_in_general(interface, self, request);
+  interface.initiator().kick_in_process(self);
+  return PTL_OK;
+}
+
 }  // namespace
 
 int put_to_self(NetworkInterface& interface, Peer& self, Request& request) noexcept {
-  if (deliver_to_self(interface, self, request)) [[likely]]
-    return PTL_OK;
-  return Initiator::start_put(interface, self, request);
+  return deliver_to_self(interface, self, request) ? PTL_OK
+                                                   : send_to_self(interface, self, request);
 }
 
 }  // namespace lintel

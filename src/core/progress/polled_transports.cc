@@ -17,6 +17,28 @@ bool PolledTransports::add(Transport& transport) noexcept {
   return true;
 }
 
+unsigned PolledTransports::poll_all(MessageSink& sink) noexcept {
+  unsigned handled = 0;
+  costly_ = false;
+  if (in_process_sends_.is_set()) {
+    handled = poll_in_process(sink);
+    if (count_ != 0 && polled_[0].wakes_progress) left_out_ = 2 * rounds_left_out;
+  }
+  for (unsigned i = 0; i < count_; ++i) {
+    current_ = polled_[i].transport;
+    const unsigned got = current_->poll(sink, budget);
+    if (got == 0) continue;
+    handled += got;
+    if (polled_[i].wakes_progress) {
+      if (i == 0) left_out_ = 2 * rounds_left_out;
+      continue;
+    }
+    needs_ticks_.store(true, std::memory_order_relaxed);
+    if (polled_[i].by_system_call) costly_ = true;
+  }
+  return handled;
+}
+
 unsigned PolledTransports::poll_in_process(MessageSink& sink) noexcept {
   unsigned handled = 0;
   // A message that is handled may send another, as an acknowledgement, and sets the flag again.

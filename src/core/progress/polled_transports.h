@@ -18,22 +18,21 @@ class PolledTransports {
   [[nodiscard]] bool add(Transport& transport) noexcept;
 
   // Polls one burst of each. The transport whose peers are all in this process is polled only after
-  // a send to one of them.
+  // a send to one of them. When it, or the first of the others if that wakes the progress thread
+  // itself, has brought messages, the next rounds leave the rest out: rounds_left_out of them,
+  // fewer if there are many messages.
   unsigned poll(MessageSink& sink) noexcept LINTEL_REQUIRES(polling) {
-    unsigned handled = 0;
+    if (left_out_ == 0) return poll_all(sink);
     costly_ = false;
-    if (in_process_sends_.is_set()) [[unlikely]]
-      handled = poll_in_process(sink);
-    for (unsigned i = 0; i < count_; ++i) {
-      current_ = polled_[i].transport;
-      const unsigned got = current_->poll(sink, budget);
-      if (got == 0) continue;
-      handled += got;
-      if (polled_[i].wakes_progress) continue;
-      needs_ticks_.store(true, std::memory_order_relaxed);
-      if (polled_[i].by_system_call) costly_ = true;
+    unsigned got;
+    if (in_process_sends_.is_set()) [[unlikely]] {
+      got = poll_in_process(sink);
+    } else {
+      current_ = polled_[0].transport;
+      got = current_->poll(sink, budget);
     }
-    return handled;
+    left_out_ -= got < left_out_ ? got + 1 : left_out_;
+    return got;
   }
   // Whether a transport that is polled by system calls brought messages in the last poll().
   [[nodiscard]] bool polled_costly() const noexcept LINTEL_REQUIRES(polling) { return costly_; }
@@ -59,19 +58,22 @@ class PolledTransports {
   [[nodiscard]] PollFlag& in_process_sends() noexcept { return in_process_sends_; }
 
  private:
-  static constexpr unsigned budget = 32;  // maximum number of messages of one burst
+  static constexpr unsigned budget = 32;          // maximum number of messages of one burst
+  static constexpr unsigned rounds_left_out = 8;  // one message each
   struct Polled {
     Transport* transport;
     bool by_system_call;
     bool wakes_progress;
   };
   unsigned poll_in_process(MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
+  unsigned poll_all(MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
 
   Polled polled_[most_transports] = {};  // does not contain the in-process transport
   unsigned count_ = 0;
   Transport* in_process_ = nullptr;
   Transport* current_ = nullptr;
   bool costly_ = false;
+  unsigned left_out_ = 0;            // rounds and messages until all transports are polled again
   bool always_needs_ticks_ = false;  // a transport wakes no thread when messages arrive
   std::atomic<bool> needs_ticks_{false};
   PollFlag in_process_sends_;

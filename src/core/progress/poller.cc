@@ -22,15 +22,18 @@ void Poller::open(Doorbell& doorbell, bool by_callers, uint64_t peer_check_inter
 unsigned Poller::poll_once() noexcept {
   token_.begin_round();
   unsigned handled = transports_.poll(sink_);
-  if (work_due_.is_set()) [[unlikely]] {
-    static_cast<void>(work_due_.take());
-    if (peer_check_due_.is_set()) check_peers();
-    handled += work_.advance();
-  }
+  if (work_due_.is_set()) [[unlikely]]
+    handled += do_work();
   counters.polls.increment();
   if (handled != 0) counters.polls_with_work.increment();
   token_.end_round();
   return handled;
+}
+
+[[gnu::noinline]] unsigned Poller::do_work() noexcept {
+  static_cast<void>(work_due_.take());
+  if (peer_check_due_.is_set()) check_peers();
+  return work_.advance();
 }
 
 void Poller::check_peers() noexcept {

@@ -56,6 +56,26 @@ class Poller {
 
   // Runs one round over the transports and the work. Returns how much was done.
   unsigned poll_once() noexcept LINTEL_REQUIRES(polling);
+  // Any thread, before it sets up a wait: polls a little if no thread does, until wait.is_over(),
+  // which is called after rounds with work and at the end. wait.begin() and wait.end() are called
+  // around that, by the thread that polls. False: the wait is not over.
+  template <typename Wait>
+  [[nodiscard, gnu::always_inline]] bool poll_briefly(const Wait& wait) noexcept {
+    if (!by_callers_ || !token_.try_acquire()) return false;
+    token_.note_application_poll();
+    wait.begin();
+    bool is_over = false;
+    for (unsigned left = brief_rounds; left != 0 && !is_over; --left) {
+      // What a round counts as no work, as the end of a peer, may have ended the wait.
+      const bool look = poll_once() != 0 || left == 1;
+      if (look) is_over = wait.is_over();
+    }
+    wait.end();
+    token_.release();
+    // Another waiting thread may sleep because this one has polled.
+    gate_.notify();
+    return is_over;
+  }
   // Any thread: polls a little if no thread does; otherwise makes sure that one will.
   void kick() noexcept;
   // Lets the caller deliver a message to its own process at once, until end_delivery_to_self().
@@ -106,6 +126,8 @@ class Poller {
 
  private:
   static constexpr uint64_t deliveries_between_polls = 16;
+  static constexpr unsigned brief_rounds = 8;
+  [[nodiscard]] unsigned do_work() noexcept LINTEL_REQUIRES(polling);
   void check_peers() noexcept LINTEL_REQUIRES(polling);
 
   MessageSink& sink_;

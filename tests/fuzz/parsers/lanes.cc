@@ -117,6 +117,8 @@ void consume(Input& input, GuardedLane& lane, LaneConsumer& consumer) {
   volatile uint64_t read = sum;
   static_cast<void>(read);
   if (count != 0) static_cast<void>(consumer.release(count));
+  uint32_t cookies[lane_ack_places];
+  FUZZ_CHECK(consumer.acks().take(cookies, malformed) <= lane_ack_places);
   static_cast<void>(consumer.release_on_request());
   static_cast<void>(consumer.producer_sleeps());
 }
@@ -126,7 +128,12 @@ void produce(Input& input, LaneProducer& producer) {
   const size_t length = input.flag() ? input.take<uint16_t>() % (sizeof payload + 1) : input.byte();
   const Piece pieces[2] = {{payload, length / 2}, {payload, length - length / 2}};
   MessageHeader header{};
-  header.kind = input.flag() ? MessageKind::ack_batch : MessageKind::put;
+  header.kind = MessageKind::put;
+  if (input.flag()) {
+    const uint32_t cookies[2 * lane_ack_places] = {};
+    const unsigned most = input.below(2 * lane_ack_places);
+    FUZZ_CHECK(producer.acks().push(cookies, most) <= most);
+  }
   const unsigned count = input.below(3);
   const SendStatus status = producer.push(header, pieces, count);
   FUZZ_CHECK(status == SendStatus::sent || status == SendStatus::queue_full);

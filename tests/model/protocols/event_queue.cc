@@ -2,6 +2,7 @@
 // race for an event or with the writer that overwrites it, reservations.
 #include "core/events/event_queue.h"
 
+#include "core/events/live_handle.h"
 #include "program.h"
 
 namespace lintel::model {
@@ -127,6 +128,28 @@ struct Reserved : Queue {
   }
 };
 
+// The thread that awaits an event looks whether the queue was freed, and who frees it waits until
+// it is not awaited.
+struct Freed : Queue {
+  LiveHandle handle;
+  uint64_t live = handle.begin(1);
+  int used = 0;
+
+  void await() {
+    ptl_event_t event;
+    queue.await(&event);
+    if (handle.is(live)) ++used;
+    queue.end_await();
+  }
+  void free() {
+    require(handle.end(live), "one thread frees it");
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    while (queue.is_awaited()) {
+    }
+    ++used;
+  }
+};
+
 }  // namespace
 
 Protocol event_queue() {
@@ -142,7 +165,8 @@ Protocol event_queue() {
        share<Overwritten>("overwritten",
                           {&Overwritten::take_until<2>, &Overwritten::post_all<0, 1, 2>}),
        share<Laps>("two writers, one slot", {&Laps::take, &Laps::post_first, &Laps::post_second}),
-       share<Reserved>("reserved", {&Reserved::take_three, &Reserved::post_reserved})},
+       share<Reserved>("reserved", {&Reserved::take_three, &Reserved::post_reserved}),
+       share<Freed>("awaited and freed", {&Freed::await, &Freed::free})},
       {{"EventQueue::get_slowly#1 load acquire -> relaxed",
         "who has the handle of the queue sees its ring"},
        {"EventQueue::try_get#1 load acquire -> relaxed",
