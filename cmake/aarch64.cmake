@@ -1,5 +1,6 @@
 # Toolchain file for 64-bit Arm on another machine. LINTEL_SYSROOT names a folder with the libraries
-# and headers of that system, as tests/arm/prepare makes it; without it those of the compiler are used.
+# and headers of that system, as tests/arm/prepare makes it; without it those of the compiler are
+# used.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(triple aarch64-linux-gnu)
