@@ -51,7 +51,6 @@ TABLE = (
     ("src/reliable/reliable_transport.cc", "::send(", "send"),
     ("src/reliable/message_batch*", "", "deliver"),
     ("src/reliable/data_receiver*", "", "deliver"),
-    ("src/reliable/acknowledger*", "", "acknowledge"),
     ("src/reliable/reliable_transport.cc", "", "poll"),
     ("src/reliable/connection_timers.h", "", CALLER),
     ("src/reliable/peer_watch*", "", "poll"),

@@ -22,6 +22,7 @@ class LaneAckWriter {
   }
   // Returns the number of cookies that found a place, from the first on. `count` is not 0.
   [[nodiscard]] unsigned push(const uint32_t* cookies, unsigned count) noexcept {
+    LINTEL_ASSERT(count != 0);
     if (count > free_) [[unlikely]] {
       const uint32_t used = sent_ - lane_->acks_taken.load(std::memory_order_acquire);
       free_ = lane_ack_places - std::min(used, lane_ack_places);

@@ -244,6 +244,17 @@ void read_variable(State& current, const ConfigVariable& variable) {
   if (variable.type == ConfigType::choice) value.text = split_words(variable.choices, '|')[*number];
 }
 
+// A name that begins like `name` does but for its last letter, as PTL_UDP_FRAME_BYTES and
+// PTL_UDP_FRAMES.
+const char* name_with_same_start(std::string_view name) {
+  constexpr size_t shortest = 8;
+  if (name.size() <= shortest) return nullptr;
+  for (const ConfigVariable& variable : table)
+    if (std::string_view(variable.name).starts_with(name.substr(0, name.size() - 1)))
+      return variable.name;
+  return nullptr;
+}
+
 // The known name that resembles `name` most, or nullptr if none is close.
 const char* closest_name(std::string_view name) {
   const char* best = nullptr;
@@ -255,7 +266,7 @@ const char* closest_name(std::string_view name) {
       best_distance = distance;
     }
   }
-  return best;
+  return best != nullptr ? best : name_with_same_start(name);
 }
 
 bool is_known(std::string_view name) {

@@ -20,6 +20,12 @@ bool run(const std::string& command) {
   return std::system(("exec > /dev/null 2>&1\n" + command).c_str()) == 0;
 }
 
+// The kernel notes the carrier of a link, and makes addresses for it, after the command that brings
+// it up has returned.
+const std::string links_settle =
+    "for i in $(seq 250); do ip -o link | grep LOWER_UP | grep -q 'state DOWN' || exit 0; sleep 0.02; "
+    "done; exit 1";
+
 // In a namespace of its own; `interfaces` are commands of ip, one a line.
 struct Found {
   std::string nid, interface, reason, not_reached, udp;
@@ -45,8 +51,8 @@ class NodeIdentityTest : public testing::Test {
     EXPECT_EQ(pipe(ends), 0);
     const pid_t child = fork();
     if (child == 0) {
-      const bool ready =
-          unshare(CLONE_NEWNET) == 0 && run("set -e; ip link set lo up; " + interfaces);
+      const bool ready = unshare(CLONE_NEWNET) == 0 &&
+                         run("set -e; ip link set lo up; " + interfaces) && run(links_settle);
       std::string text;
       if (ready) {
         const NodeIdentity node = find_udp_host(wanted);

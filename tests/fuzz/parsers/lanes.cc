@@ -131,7 +131,7 @@ void produce(Input& input, LaneProducer& producer) {
   header.kind = MessageKind::put;
   if (input.flag()) {
     const uint32_t cookies[2 * lane_ack_places] = {};
-    const unsigned most = input.below(2 * lane_ack_places);
+    const unsigned most = 1 + input.below(2 * lane_ack_places);
     FUZZ_CHECK(producer.acks().push(cookies, most) <= most);
   }
   const unsigned count = input.below(3);
