@@ -146,10 +146,8 @@ int Endpoint::control(int command, void* argument) noexcept {
 
 int Endpoint::check_bindings() noexcept {
   if (ScalableEndpoint* const parent = membership_.parent; parent != nullptr) {
-    if (!parent->is_enabled()) {
-      FI_WARN(provider(), FI_LOG_EP_CTRL, "Enable the scalable endpoint before its contexts.\n");
-      return -FI_EOPBADSTATE;
-    }
+    // Open MPI enables the contexts first.
+    if (const int code = parent->enable(); code != 0) return code;
     if (addresses_ == nullptr) {
       addresses_ = parent->addresses();
       addresses_->add_user();
@@ -164,7 +162,9 @@ int Endpoint::check_bindings() noexcept {
             "Bind the transmit context that the endpoint shares before fi_enable.\n");
     return -FI_EOPBADSTATE;
   }
-  const bool sends = (caps_ & (FI_SEND | FI_READ | FI_WRITE)) != 0;
+  // A receive context may only be the target of RMA.
+  const bool sends =
+      membership_.role != Role::receive && (caps_ & (FI_SEND | FI_READ | FI_WRITE)) != 0;
   const bool counted = counters_.send != nullptr || counters_.write != nullptr ||
                        counters_.read != nullptr || counters_.receive != nullptr;
   if (sends && transmit_.queue == nullptr && receive_.queue == nullptr && !counted) {

@@ -118,11 +118,12 @@ int ScalableEndpoint::bind(Object* object) noexcept {
 }
 
 int ScalableEndpoint::control(int command) noexcept {
-  return command == FI_ENABLE ? enable() : -FI_ENOSYS;
+  if (command != FI_ENABLE) return -FI_ENOSYS;
+  const Guard guard(domain_.lock());
+  return enable();
 }
 
 int ScalableEndpoint::enable() noexcept {
-  const Guard guard(domain_.lock());
   if (is_enabled()) return 0;
   if (addresses_ == nullptr) {
     FI_WARN(provider(), FI_LOG_EP_CTRL, "Bind an address vector before fi_enable.\n");

@@ -30,6 +30,8 @@ class ScalableEndpoint : public fid_ep {
   int open_transmit(int position, const fi_tx_attr* attr, fid_ep** result, void* context) noexcept;
   int open_receive(int position, const fi_rx_attr* attr, fid_ep** result, void* context) noexcept;
 
+  // Under the lock of the domain. Does nothing if it is enabled already.
+  [[nodiscard]] int enable() noexcept;
   [[nodiscard]] bool is_enabled() const noexcept { return index_ != no_index; }
   [[nodiscard]] uint32_t index() const noexcept { return index_; }
   [[nodiscard]] AddressVector* addresses() const noexcept { return addresses_; }
@@ -43,7 +45,6 @@ class ScalableEndpoint : public fid_ep {
 
   int open_context(Contexts& contexts, int position, Role role, const fi_info& info,
                    fid_ep** result, void* context) noexcept;
-  [[nodiscard]] int enable() noexcept;
 
   Domain& domain_;
   const EndpointCalls calls_;

@@ -40,7 +40,8 @@ struct Scalable {
     endpoint = open<fid_ep>(
         [&](auto** to) { return fi_scalable_ep(side.domain(), info.get(), to, nullptr); });
     must(fi_scalable_ep_bind(endpoint.get(), &addresses->fid, 0));
-    must(fi_enable(endpoint.get()));
+    // The endpoint may be enabled before its contexts or after them.
+    if (type == FI_AV_MAP) must(fi_enable(endpoint.get()));
     for (size_t i = 0; i < contexts; ++i) {
       const int position = static_cast<int>(i);
       sending[i] = open<fid_ep>(
@@ -58,6 +59,7 @@ struct Scalable {
       must(fi_enable(sending[i].get()));
       must(fi_enable(receiving[i].get()));
     }
+    must(fi_enable(endpoint.get()));
   }
   [[nodiscard]] std::array<std::byte, 16> name() const {
     std::array<std::byte, 16> name{};
@@ -198,7 +200,7 @@ TEST_P(ScalableTest, MemoryIsReachedThroughEachContext) {
 TEST(ScalableObjectTest, ContextsAndTheirEndpoint) {
   run_alone([](Rank&) {
     const Side side({});
-    Scalable scalable(side);
+    Scalable scalable(side, FI_AV_TABLE);
     fid_ep* const ep = scalable.endpoint.get();
     fid_ep* opened = nullptr;
     EXPECT_EQ(fi_tx_context(ep, 0, nullptr, &opened, nullptr), -FI_EBUSY);
@@ -212,6 +214,11 @@ TEST(ScalableObjectTest, ContextsAndTheirEndpoint) {
     EXPECT_EQ(name, scalable.name());
     // A context that was closed can be opened again.
     scalable.connect(name);
+    scalable.receiving[1].reset();
+    scalable.receiving[1] =
+        open<fid_ep>([&](auto** to) { return fi_rx_context(ep, 1, nullptr, to, nullptr); });
+    // It needs no queue if it is only the target of RMA.
+    must(fi_enable(scalable.receiving[1].get()));
     scalable.receiving[1].reset();
     scalable.receiving[1] =
         open<fid_ep>([&](auto** to) { return fi_rx_context(ep, 1, nullptr, to, nullptr); });
