@@ -13,6 +13,7 @@
 #include "reliable/frame_protection.h"
 #include "reliable/peer_silence.h"
 #include "reliable/receive_window.h"
+#include "reliable/reply_predictor.h"
 #include "reliable/send_window.h"
 #include "transport/transport.h"
 #include "util/assert.h"
@@ -37,6 +38,7 @@ struct Connection : Link {
   SendingHalf send LINTEL_GUARDED_BY(lock);
   ReceivingHalf receive;
   PendingAcknowledgement pending LINTEL_GUARDED_BY(lock);
+  ReplyPredictor replies LINTEL_GUARDED_BY(lock);
   PeerSilence silence LINTEL_GUARDED_BY(lock);
 
   ConnectionHook with_timer;  // ConnectionTimers; linked is under the lock, next the list's

@@ -2,64 +2,11 @@
 // out of order, acknowledges duplicates. Message path; the poller, no lock held.
 #pragma once
 
-#include <utility>
-
+#include "reliable/acknowledger.h"
 #include "reliable/connection_closer.h"
 #include "reliable/sender.h"
-#include "reliable/transmitter.h"
-#include "util/lock.h"
 
 namespace lintel {
-
-// Delayed acknowledgements of frames that arrived: they wait for a frame to travel with, until the
-// burst is over or a delay has passed. Message path; the poller.
-class Acknowledger {
- public:
-  Acknowledger(const ReliableContext& context, Transmitter& transmitter) noexcept
-      : context_(context),
-        transmitter_(transmitter),
-        charge_(context.link.properties().receive_slot_bytes),
-        at_once_bytes_(context.link.receive_capacity_bytes() / acks_per_window) {}
-
-  // Numbered data came: a frame that is sent to the peer within the delay acknowledges it.
-  void note_arrival(Connection& connection, uint32_t bytes, uint64_t now_ns) noexcept
-      LINTEL_REQUIRES(connection.lock) {
-    PendingAcknowledgement& pending = connection.pending;
-    if (pending.arrived(charge_.of(bytes), now_ns, context_.settings.ack_delay_ns))
-      context_.timers.set(connection, pending.deadline_ns());
-    if (pending.bytes() >= at_once_bytes_) touched_.push(connection);
-  }
-  // Has this connection acknowledged at the end of this burst.
-  void acknowledge_soon(Connection& connection) noexcept {
-    connection.acknowledges_soon = true;
-    touched_.push(connection);
-  }
-  // Called after a burst: many acknowledgements have been sent with answers by now.
-  void settle(uint64_t now_ns) noexcept {
-    if (!touched_.is_empty()) acknowledge_touched(now_ns);
-  }
-
- private:
-  // A sender whose window is full must get an acknowledgement in time.
-  static constexpr uint64_t acks_per_window = 4;
-
-  void acknowledge_touched(uint64_t now_ns) noexcept {
-    while (!touched_.is_empty()) {
-      Connection& connection = touched_.pop();
-      const bool at_once = std::exchange(connection.acknowledges_soon, false);
-      const LockGuard guard(connection.lock);
-      if (connection.life.is_established() &&
-          (at_once || connection.pending.bytes() >= at_once_bytes_))
-        transmitter_.acknowledge(connection, now_ns);
-    }
-  }
-
-  const ReliableContext context_;
-  Transmitter& transmitter_;
-  const FrameCharge charge_;
-  const uint64_t at_once_bytes_;
-  ConnectionStack<&Connection::touched> touched_;
-};
 
 // Makes messages for the batch from the bodies of frames, which may contain anything. A message of
 // one frame stays in the buffer of the link: the core copies its payload once, to its final place.

@@ -27,6 +27,7 @@ struct ReliableSettings {
   uint64_t shortest_timeout_ns = 1'000'000;   // minimum timeout of retransmission
   uint64_t ack_delay_ns = 50'000;             // maximum delay of an acknowledgement
   uint64_t quiet_after_ns = 200'000;          // time without frames after which polling stops
+  bool holds_acknowledgements = true;         // an acknowledgement may wait: Acknowledger::holds()
   bool polls_always = false;                  // the link is always polled: a poll is cheap
   uint32_t most_connections = 1u << 18;
   uint32_t most_of_node = 1u << 14;  // connections that processes of one node may open

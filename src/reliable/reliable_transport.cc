@@ -57,7 +57,7 @@ ReliableTransport::ReliableTransport(std::unique_ptr<PacketLink> link,
       quiet_(*link_, settings_, wakeup_, timers_),
       transmitter_(context()),
       acknowledger_(context(), transmitter_),
-      sender_(context(), transmitter_),
+      sender_(context(), transmitter_, acknowledger_),
       closer_(context(), transmitter_, batch_),
       assembler_(context(), batch_, closer_),
       data_(context(), sender_, acknowledger_, batch_, closer_, assembler_),
@@ -132,6 +132,7 @@ bool ReliableTransport::payloads_released(Link& link, uint32_t mark) noexcept {
 }
 
 unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
+  acknowledger_.end_hold_if_due();
   if (!quiet_.is_worth_asking()) return 0;
   InboundFrame frames[receive_burst];
   const unsigned count = link_->receive(frames, std::min(budget, receive_burst));
@@ -270,6 +271,7 @@ void ReliableTransport::take_unnumbered(Connection& connection, const InboundFra
 
 // True: everything that was sent has been acknowledged, too.
 bool ReliableTransport::acknowledge_everything() noexcept {
+  acknowledger_.end_hold();
   const uint64_t now_ns = settings_.clock();
   bool delivered = true;
   timers_.for_each([&](Connection& connection) {

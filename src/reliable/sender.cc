@@ -88,8 +88,13 @@ SendStatus Sender::send(Connection& connection, const MessageHeader& header, con
     return send_datagram(connection, message);
 
   const SendStatus status = queue(connection, message);
-  if (status != SendStatus::sent || !collects(header, connection.send.window))
-    transmitter_.transmit(connection, context_.settings.clock());
+  const bool queued = status == SendStatus::sent;
+  if (queued && collects(header, connection.send.window)) return status;
+  const uint64_t now_ns = context_.settings.clock();
+  if (queued && acknowledger_.holds(connection, header, now_ns)) return status;
+  transmitter_.transmit(connection, now_ns);
+  if (queued && is_acknowledgement(header))
+    connection.replies.acknowledgement_went(context_.settings.clock());
   return status;
 }
 
@@ -225,7 +230,7 @@ bool Sender::acknowledge(Connection& connection, uint32_t acknowledged, uint8_t 
   const SendWindow::Acknowledged result = window.acknowledge(
       acknowledged, selective, delay * PendingAcknowledgement::age_unit_ns, now_ns);
   context_.sent.release_chain(result.released);
-  if (window.can_send())
+  if (window.can_send() && !connection.replies.holds())
     transmitter_.transmit(connection, now_ns);
   else if (window.in_flight_bytes() != 0)
     connection.silence.await(now_ns);

@@ -1,18 +1,20 @@
-// Messages to send on an established connection: cut into frames, which are transmitted at once, or
-// later in a burst. Small messages share frames while the window is closed. Acknowledgements of the
-// peer release the frames and open the window. Message path, any thread.
+// Messages to send on an established connection: cut into frames, which are transmitted at once,
+// later in a burst, or with an answer. Small messages share frames while the window is closed, and
+// behind a delayed acknowledgement. Acknowledgements of the peer release the frames and open the
+// window. Message path, any thread.
 #pragma once
 
 #include <span>
 
-#include "reliable/transmitter.h"
+#include "reliable/acknowledger.h"
 
 namespace lintel {
 
 class Sender {
  public:
-  Sender(const ReliableContext& context, Transmitter& transmitter) noexcept
-      : context_(context), transmitter_(transmitter) {}
+  Sender(const ReliableContext& context, Transmitter& transmitter,
+         Acknowledger& acknowledger) noexcept
+      : context_(context), transmitter_(transmitter), acknowledger_(acknowledger) {}
 
   [[nodiscard]] SendStatus send(Connection& connection, const MessageHeader& header,
                                 const Piece* pieces, unsigned count) noexcept
@@ -54,6 +56,7 @@ class Sender {
 
   const ReliableContext context_;
   Transmitter& transmitter_;
+  Acknowledger& acknowledger_;
 };
 
 }  // namespace lintel

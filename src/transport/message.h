@@ -132,6 +132,11 @@ struct MessageHeader {
   return header.kind == MessageKind::data &&
          ((header.modes & data_for_reply) == 0 || (header.modes & data_stays) != 0);
 }
+// Whether only the end of the peer's own operations depends on a message. A transport may delay
+// such a message for a moment, to send it with another one.
+[[nodiscard]] inline bool is_acknowledgement(const MessageHeader& header) noexcept {
+  return header.kind == MessageKind::ack || header.kind == MessageKind::ack_batch;
+}
 static_assert(sizeof(MessageHeader) == 48 && alignof(MessageHeader) == 8);
 static_assert(offsetof(MessageHeader, cookie) == 12 && offsetof(MessageHeader, match_bits) == 24);
 static_assert(offsetof(MessageHeader, kind) == 4 && offsetof(MessageHeader, modes) == 7 &&

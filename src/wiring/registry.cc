@@ -40,6 +40,9 @@ ReliableSettings configured_reliability(uint32_t uid, const std::string& job_key
     reliable.security = NetworkSecurity::encrypted;
   else if (security == "authenticated" || (security == "auto" && !job_key.empty()))
     reliable.security = NetworkSecurity::authenticated;
+  // Without a progress thread held acknowledgements would not be sent when the application makes no
+  // more calls.
+  reliable.holds_acknowledgements = config_string(ConfigKey::progress) != "caller";
   return reliable;
 }
 

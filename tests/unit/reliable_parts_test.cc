@@ -120,7 +120,7 @@ class ReliablePart : public testing::Test {
                                  received_, reassembly_, timers_,   table_};
   Transmitter transmitter_{context_};
   Acknowledger acknowledger_{context_, transmitter_};
-  Sender sender_{context_, transmitter_};
+  Sender sender_{context_, transmitter_, acknowledger_};
   MessageBatch batch_;
   ConnectionCloser closer_{context_, transmitter_, batch_};
   MessageAssembler assembler_{context_, batch_, closer_};
@@ -194,6 +194,22 @@ TEST_F(AcknowledgerTest, AcknowledgesAtOnceWhatIsAskedForAndALotOfData) {
   acknowledger_.note_arrival(connection_, 1 << 14, virtual_now_ns);
   acknowledger_.settle(virtual_now_ns);
   EXPECT_EQ(taken_frames().size(), 1u);
+}
+
+TEST_F(AcknowledgerTest, HoldsTheAcknowledgementOfAMessageForOneThatAnswersAtOnce) {
+  MessageHeader acknowledgement = numbered_put(1);
+  acknowledgement.kind = MessageKind::ack;
+  for (unsigned i = 0; i < ReplyPredictor::least_run; ++i) {
+    EXPECT_FALSE(acknowledger_.holds(connection_, acknowledgement, virtual_now_ns));
+    EXPECT_FALSE(acknowledger_.holds(connection_, numbered_put(i), virtual_now_ns));
+  }
+  EXPECT_TRUE(acknowledger_.holds(connection_, acknowledgement, virtual_now_ns));
+  EXPECT_TRUE(connection_.replies.holds());
+  acknowledger_.end_hold_if_due();
+  EXPECT_TRUE(connection_.replies.holds()) << "it is not due yet";
+  virtual_now_ns += connection_.replies.hold_ns();
+  acknowledger_.end_hold_if_due();
+  EXPECT_FALSE(connection_.replies.holds());
 }
 
 using SenderAcknowledgementsTest = ReliablePart;
