@@ -53,6 +53,7 @@ TABLE = (
     ("src/reliable/data_receiver*", "", "deliver"),
     ("src/reliable/reliable_transport.cc", "", "poll"),
     ("src/reliable/connection_timers.h", "", CALLER),
+    ("src/reliable/acknowledger*", "", "acknowledge"),
     ("src/reliable/peer_watch*", "", "poll"),
     ("src/reliable/quiet_link*", "", "poll"),
     ("src/reliable/send_window*", "::acknowledge(", "acknowledge"),
