@@ -23,10 +23,10 @@ using Clock = uint64_t (*)() noexcept;
 
 // The cheapest reliable clock, to be read once per message or per poll: monotonic nanoseconds, from
 // any thread. The counter of the processor (time-stamp counter, generic timer) if its rate is
-// constant and the kernel uses it. The rate is measured at the first call, which takes up to a
-// fraction of a millisecond: since the library was loaded, or anew if that was long ago. It drifts
-// from now_ns() by less than one in a thousand. Otherwise now_ns() itself. Only readings of the
-// same clock may be compared.
+// constant and the kernel uses it, otherwise now_ns() itself. The first call measures the rate over
+// the time since the library was loaded. If that is too short or too long, it measures for a
+// fraction of a millisecond. The counter drifts from now_ns() by less than one in a thousand. Only
+// readings of the same clock may be compared.
 [[nodiscard]] Clock quick_clock() noexcept;
 
 }  // namespace lintel

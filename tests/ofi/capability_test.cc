@@ -1,5 +1,4 @@
-// Each capability that fi_getinfo grants works, with no other granted than it needs; all others are
-// refused: man fi_getinfo.
+// Capabilities (man fi_getinfo): each that is granted has a test that works; the rest is refused.
 #include <map>
 
 #include <rdma/fi_trigger.h>
@@ -14,7 +13,7 @@ constexpr uint64_t key = 2;
 // A side that is its own peer.
 struct Loop {
   explicit Loop(uint64_t caps) : side({.caps = caps}) {
-    if ((side.info().caps & caps) != caps) Rank::current().fail("not all was granted");
+    if ((side.info().caps & caps) != caps) Rank::current().fail("a capability was not granted");
     side.connect(side.name());
   }
 
@@ -200,10 +199,10 @@ void insert_an_identifier() {
 
 void send_to_itself() { Loop(FI_TAGGED | FI_LOCAL_COMM).exchange(); }
 
-// What is granted. FI_REMOTE_COMM is what all tests with two processes need, and FI_NAMED_RX_CTX
-// those of scalable endpoints.
-const std::map<uint64_t, std::function<void()>>& granted() {
-  static const std::map<uint64_t, std::function<void()>> functions = {
+// A test for each capability that is granted. All tests with two processes test FI_REMOTE_COMM, and
+// scalable_test.cc tests FI_NAMED_RX_CTX.
+const std::map<uint64_t, std::function<void()>>& capability_tests() {
+  static const std::map<uint64_t, std::function<void()>> tests = {
       {FI_MSG, send_message},
       {FI_TAGGED, send_one_way},
       {FI_RMA, write_to_itself},
@@ -226,7 +225,7 @@ const std::map<uint64_t, std::function<void()>>& granted() {
       {FI_NAMED_RX_CTX, [] {}},
       {FI_AV_USER_ID, insert_an_identifier},
   };
-  return functions;
+  return tests;
 }
 
 TEST(CapabilityTest, WhatIsGrantedWorksAndTheRestIsRefused) {
@@ -234,14 +233,14 @@ TEST(CapabilityTest, WhatIsGrantedWorksAndTheRestIsRefused) {
     constexpr uint64_t transfers = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
     for (unsigned bit = 0; bit < 64; ++bit) {
       const uint64_t capability = uint64_t{1} << bit;
-      const auto function = granted().find(capability);
+      const auto test = capability_tests().find(capability);
       const Info hints = make_hints();
       hints->caps = transfers | capability;
       const Info info = get_info(hints.get());
-      ASSERT_EQ(info != nullptr, function != granted().end()) << "bit " << bit;
+      ASSERT_EQ(info != nullptr, test != capability_tests().end()) << "bit " << bit;
       if (info == nullptr) continue;
       EXPECT_EQ(info->caps & hints->caps, hints->caps);
-      function->second();
+      test->second();
     }
   });
 }
@@ -249,7 +248,7 @@ TEST(CapabilityTest, WhatIsGrantedWorksAndTheRestIsRefused) {
 TEST(CapabilityTest, WithoutHintsAllOfThemAreOffered) {
   run_alone([](Rank&) {
     uint64_t all = 0;
-    for (const auto& [capability, function] : granted()) all |= capability;
+    for (const auto& [capability, test] : capability_tests()) all |= capability;
     const Info info = get_info(nullptr);
     ASSERT_NE(info, nullptr);
     EXPECT_EQ(info->caps, all);

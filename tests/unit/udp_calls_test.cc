@@ -106,5 +106,25 @@ TEST(UdpCallsTest, WhereNothingCanBeSentOrReceivedTheTransportSaysSo) {
   }
 }
 
+// As under emulators.
+TEST(UdpCallsTest, WhereTheLengthOfARouteIsNotToldFramesAreShort) {
+  std::unique_ptr<UdpLink> first;
+  std::unique_ptr<UdpLink> second;
+  std::string reason;
+  ASSERT_EQ(open_on_loopback(first, reason), OpenStatus::opened) << reason;
+  ASSERT_EQ(open_on_loopback(second, reason), OpenStatus::opened) << reason;
+  Route usual = route_between(*first, *second);
+  EXPECT_GT(usual.mtu, 1252u);
+  Route route;
+  const std::string log =
+      logged_with({{SYS_getsockopt, ENOPROTOOPT}}, [&] { route = route_between(*first, *second); });
+  if (log == "no filters") GTEST_SKIP() << log;
+  EXPECT_EQ(route.mtu, 1252u);  // 1,280 bytes less the headers of IPv4 and UDP
+  ResolveStatus status = ResolveStatus::resolved;
+  static_cast<void>(logged_with({{SYS_getsockopt, EPERM}},
+                                [&] { status = first->resolve(second->id(), route, &reason); }));
+  EXPECT_EQ(status, ResolveStatus::no_route);
+}
+
 }  // namespace
 }  // namespace lintel::test

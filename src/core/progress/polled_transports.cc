@@ -22,7 +22,7 @@ unsigned PolledTransports::poll_all(MessageSink& sink) noexcept {
   costly_ = false;
   if (in_process_sends_.is_set()) {
     handled = poll_in_process(sink);
-    if (count_ != 0 && polled_[0].wakes_progress) left_out_ = 2 * rounds_left_out;
+    if (count_ != 0 && polled_[0].wakes_progress) left_out_ = most_left_out;
   }
   for (unsigned i = 0; i < count_; ++i) {
     current_ = polled_[i].transport;
@@ -30,7 +30,7 @@ unsigned PolledTransports::poll_all(MessageSink& sink) noexcept {
     if (got == 0) continue;
     handled += got;
     if (polled_[i].wakes_progress) {
-      if (i == 0) left_out_ = 2 * rounds_left_out;
+      if (i == 0) left_out_ = most_left_out;
       continue;
     }
     needs_ticks_.store(true, std::memory_order_relaxed);

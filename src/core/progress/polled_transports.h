@@ -19,8 +19,8 @@ class PolledTransports {
 
   // Polls one burst of each. The transport whose peers are all in this process is polled only after
   // a send to one of them. When it, or the first of the others if that wakes the progress thread
-  // itself, has brought messages, the next rounds leave the rest out: rounds_left_out of them,
-  // fewer if there are many messages.
+  // itself, has brought messages, the next rounds leave the rest out, until there were
+  // most_left_out rounds and messages.
   unsigned poll(MessageSink& sink) noexcept LINTEL_REQUIRES(polling) {
     if (left_out_ == 0) return poll_all(sink);
     costly_ = false;
@@ -58,8 +58,8 @@ class PolledTransports {
   [[nodiscard]] PollFlag& in_process_sends() noexcept { return in_process_sends_; }
 
  private:
-  static constexpr unsigned budget = 32;          // maximum number of messages of one burst
-  static constexpr unsigned rounds_left_out = 8;  // one message each
+  static constexpr unsigned budget = 32;         // maximum number of messages of one burst
+  static constexpr unsigned most_left_out = 16;  // rounds and messages
   struct Polled {
     Transport* transport;
     bool by_system_call;
