@@ -2,6 +2,7 @@
 // at the same addresses, and cached information about the former mapping must not matter. Over RDMA
 // devices both tests fail if the registration cache is not invalidated.
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -16,7 +17,7 @@ constexpr std::size_t bytes = (1u << 20u) + 777;
 
 // Replaces the whole pages of a buffer, in one of several ways. Their contents are lost.
 void remap(std::span<std::byte> memory, unsigned way) {
-  constexpr std::uintptr_t page = 4096;
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
   const std::uintptr_t end = (begin + memory.size()) & ~(page - 1);
   begin = (begin + page - 1) & ~(page - 1);
@@ -33,8 +34,9 @@ void remap(std::span<std::byte> memory, unsigned way) {
       break;
     case 2: {
       // Only some pages in the middle.
+      constexpr std::uintptr_t some = 65536;
       void* const middle = reinterpret_cast<void*>(begin + length / 4 / page * page);
-      ASSERT_EQ(mmap(middle, 16 * page, protection, flags | MAP_FIXED, -1, 0), middle);
+      ASSERT_EQ(mmap(middle, std::max(page, some), protection, flags | MAP_FIXED, -1, 0), middle);
       break;
     }
     default: {

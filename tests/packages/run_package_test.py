@@ -261,12 +261,12 @@ complete_words() {{ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _li
                     sys.exit(f"zsh completed '{program} {words}' with:\n{shown}\nexpected {wanted}")
 
     def case_abi(self):
-        """The public functions and their types agree with packaging/abi."""
+        """The public functions and their types, as full debug information describes them, agree with packaging/abi."""
         need("abidw")
         for library in ("libportals", "libportals_runtime"):
             recorded = self.source / f"packaging/abi/{library}.abi"
             with tempfile.NamedTemporaryFile(suffix=".abi") as now:
-                run(self.source / "packaging/abi/record", self.build / f"lib/{library}.so.4", now.name)
+                run(self.source / "packaging/abi/record", self.variant("package") / f"lib/{library}.so.4", now.name)
                 result = subprocess.run(["abidiff", recorded, now.name], stdout=subprocess.PIPE, text=True)
             if result.returncode != 0:
                 sys.exit(f"the interface of {library} has changed (packaging/abi/record says what to do):\n"
