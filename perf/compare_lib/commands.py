@@ -81,6 +81,13 @@ def run(command, cpus=(), environment=None, timeout_s=60):
     return finish(start(command, cpus, environment), timeout_s)
 
 
+def output_of(command, timeout_s=60):
+    """All that `command` says, with whatever status it ends."""
+    said = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=timeout_s * SLOWDOWN)
+    return said.stdout
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

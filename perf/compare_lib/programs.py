@@ -9,6 +9,7 @@ import os
 import re
 
 from . import commands
+from .places import Installed
 
 # Posix and System V segments for what is small, reading the other process for what is large: what
 # UCX has for two processes of one node.
@@ -243,24 +244,29 @@ class Ucx:
 
     name = "UCX"
 
-    def __init__(self, cpus, transports=UCX_TRANSPORTS, hosts=None):
+    def __init__(self, cpus, transports=UCX_TRANSPORTS, place=Installed(), hosts=None):
         self._cpus = cpus
+        self._place = place
         self._hosts = hosts
+        # One that was built with MPI starts that otherwise, and then misses its other rank.
+        usage = commands.output_of([*place.command("ucx_perftest"), "-h"])
+        self._without_mpi = ["-P", "0"] if "MPI mode" in usage else []
         self._environment = {"UCX_TLS": transports}
         if transports == UCX_SOCKETS and not hosts:
             self._environment["UCX_NET_DEVICES"] = "lo"
-        text = commands.run(["ucx_info", "-v"])
-        self.version = re.search(r"[Vv]ersion\s+(\S+)", text).group(1)
+        text = commands.run([*place.command("ucx_info"), "-v"])
+        self.version = re.search(r"[Vv]ersion[ :=]+(\d\S*)", text).group(1)
 
     def between(self, hosts):
-        return Ucx(self._cpus, UCX_SOCKETS, hosts)
+        return Ucx(self._cpus, UCX_SOCKETS, self._place, hosts)
 
     def _measure(self, test, size_bytes, iterations):
         port = commands.free_port()
-        options = ["-p", port, "-t", test, "-s", size_bytes, "-n", iterations, "-f"]
-        serve, ask = ["ucx_perftest", *options], ["ucx_perftest", "127.0.0.1", *options]
+        options = ["-p", port, "-t", test, "-s", size_bytes, "-n", iterations, "-f", *self._without_mpi]
+        program = self._place.command("ucx_perftest")
+        address = self._hosts.ADDRESSES[1] if self._hosts else "127.0.0.1"
+        serve, ask = [*program, *options], [*program, address, *options]
         if self._hosts:
-            ask[1] = self._hosts.ADDRESSES[1]
             serve, ask = self._hosts.at(1, serve), self._hosts.at(0, ask)
         server = commands.start(serve, self._cpus[1:], self._environment)
         try:
@@ -298,20 +304,21 @@ class Libfabric:
 
     name = "libfabric"
 
-    def __init__(self, cpus, provider="shm", environment=None):
+    def __init__(self, cpus, place=Installed(), provider="shm", environment=None):
         self._cpus = cpus
+        self._program = place.command("fi_pingpong")
         self._provider = provider
         self._environment = environment
-        text = commands.run(["fi_info", "--version"])
+        text = commands.run([*place.command("fi_info"), "--version"])
         self.version = re.search(r"libfabric:\s*(\S+)", text).group(1)
 
     def latency_ns(self, size_bytes):
         port = commands.free_port()
         options = ["-p", self._provider, "-e", "rdm", "-S", size_bytes, "-I", iterations_for(size_bytes, 60_000, 200_000_000)]
-        server = commands.start(["fi_pingpong", *options, "-B", port], self._cpus[1:], self._environment)
+        server = commands.start([*self._program, *options, "-B", port], self._cpus[1:], self._environment)
         try:
             commands.wait_for_listener(port, server)
-            text = commands.run(["fi_pingpong", *options, "-P", port, "127.0.0.1"], self._cpus[:1], environment=self._environment)
+            text = commands.run([*self._program, *options, "-P", port, "127.0.0.1"], self._cpus[:1], environment=self._environment)
             commands.finish(server)
         finally:
             commands.stop(server)
@@ -358,7 +365,7 @@ PORTALS_BTL = (("pml", "ob1"), ("btl", "portals4,self"), ("btl_portals4_max_send
 PROVIDER_MTL = (("pml", "cm"), ("mtl", "ofi"), ("mtl_ofi_provider_include", "lintel"), *UNUSED)
 
 
-def over_provider(program, build, cpus):
+def over_provider(program, build, cpus, place):
     """name -> Open MPI and fi_pingpong over the provider for libfabric, and what they have of their own."""
     directory = build / "lib" / "lintel" / "ofi"
     if not (directory / "liblintel-fi.so").exists():
@@ -370,8 +377,8 @@ def over_provider(program, build, cpus):
         "MPI, vader": OpenMpi(program, cpus, OWN_SHARED_MEMORY),
         "MPI, provider over udp": OpenMpi(program, cpus, PROVIDER_MTL, {**ours, **OVER_UDP}),
         "MPI, tcp": OpenMpi(program, cpus, OWN_SOCKETS),
-        "fi_pingpong, provider": Libfabric(cpus, "lintel", over_shm),
-        "fi_pingpong, shm": Libfabric(cpus),
+        "fi_pingpong, provider": Libfabric(cpus, place, "lintel", over_shm),
+        "fi_pingpong, shm": Libfabric(cpus, place),
     }
 
 

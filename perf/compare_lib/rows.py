@@ -149,6 +149,8 @@ def udp_rows(lintel, ucx, floor, schedule):
 def _udp_rows_between(hosts, lintel, ucx, floor, schedule):
     over_udp = lintel.between(hosts)
     losing = lintel.between(hosts, {"PTL_FAULTS": "drop=0.01,seed=1"})
+    sealed = {level: lintel.between(hosts, {"PTL_JOB_KEY": "perf/compare", "PTL_NETWORK_SECURITY": level})
+              for level in ("authenticated", "encrypted")}
     tcp = ucx and ucx.between(hosts)
     name = f"UDP between hosts, {hosts.mtu:,}-byte packets"
     values = schedule.alternate(
@@ -157,6 +159,7 @@ def _udp_rows_between(hosts, lintel, ucx, floor, schedule):
             "Lintel put": lambda: over_udp.median_put_latency_ns(8),
             "Lintel streams": lambda: over_udp.put_streams([65536, MIB]),
             "Lintel 1 MiB with losses": lambda: losing.put_bandwidth(MIB),
+            **{f"Lintel 1 MiB, {level}": lambda over=over: over.put_bandwidth(MIB) for level, over in sealed.items()},
             **({"UCX tag_lat": lambda: tcp.latency_ns(8), "UCX 64 KiB": lambda: tcp.bandwidth(65536),
                 "UCX 1 MiB": lambda: tcp.bandwidth(MIB)} if tcp else {}),
         }
@@ -176,6 +179,10 @@ def _udp_rows_between(hosts, lintel, ucx, floor, schedule):
             ratios(stream, plain_tcp), {"bare TCP GiB/s": plain_tcp}),
         Row(f"{name}: 1 MiB stream with 1 % loss", "x without", Target(0.7, 0.95, upwards=True),
             ratios(lossy, stream), {"with losses GiB/s": lossy}),
+        *(Row(f"{name}: 1 MiB stream, {level}", "x off", bound, ratios(values[f"Lintel 1 MiB, {level}"], stream),
+              {f"{level} GiB/s": values[f"Lintel 1 MiB, {level}"]})
+          for level, bound in (("authenticated", Target(0.8, 0.95, upwards=True)),
+                               ("encrypted", Target(0.7, 0.9, upwards=True)))),
     ]
     if tcp:
         latency, few, many = (values[f"UCX {what}"] for what in ("tag_lat", "64 KiB", "1 MiB"))

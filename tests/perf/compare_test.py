@@ -1,6 +1,7 @@
 """The evaluation of measurements by perf/compare: turns, medians, verdicts, and separate results by distance."""
 
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -9,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "perf"))
 
 from compare_lib import curves, distance, report  # noqa: E402
 from compare_lib.commands import CommandError  # noqa: E402
+from compare_lib.places import Prefix, Unpacked  # noqa: E402
 from compare_lib.rounds import Schedule  # noqa: E402
 from compare_lib.rows import Row, Target  # noqa: E402
 
@@ -38,6 +40,24 @@ class TurnsTest(unittest.TestCase):
         values = schedule_of(2, [50, 60, 70]).alternate({"a": lambda: 1.0})
         rows = values.tell([Row("a", "ns", Target(1, 1), values["a"])])
         self.assertEqual(rows[0].as_dict()["cache_lines_ns"], [(50, 60), (60, 70)])
+
+
+class PlacesTest(unittest.TestCase):
+    def test_unpacked_programs_start_with_the_loader_and_the_libraries_beside_them(self):
+        with tempfile.TemporaryDirectory() as directory:
+            usr = Path(directory).resolve() / "root" / "usr"
+            for path in ("lib64/ld-linux-x.so.2", "lib/x-linux-gnu/libucp.so.0", "bin/ucx_info"):
+                (usr / path).parent.mkdir(parents=True)
+                (usr / path).touch()
+            self.assertEqual(Unpacked(directory).command("ucx_info"),
+                             [usr / "lib64/ld-linux-x.so.2", "--library-path", f"{usr}/lib/x-linux-gnu", usr / "bin/ucx_info"])
+
+    def test_a_folder_without_programs_is_refused(self):
+        with tempfile.TemporaryDirectory() as directory:
+            with self.assertRaises(CommandError):
+                Unpacked(directory)
+            with self.assertRaises(CommandError):
+                Prefix(Path(directory)).command("ucx_perftest")
 
 
 class CurvesTest(unittest.TestCase):
