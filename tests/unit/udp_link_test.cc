@@ -19,6 +19,7 @@
 #include "support/ethernet.h"
 #include "udp/udp_address.h"
 #include "udp_test_support.h"
+#include "util/guarded_memory.h"
 
 namespace lintel {
 namespace {
@@ -91,6 +92,27 @@ TEST(UdpLinkTest, AFrameWhoseMemoryIsGoneIsLostAndNoOther) {
   ASSERT_EQ(first->send(frames, 3), 3u);
   for (const Arrived& arrived : receive(*second, 2)) EXPECT_EQ(arrived.bytes, bytes);
   EXPECT_EQ(first->counters().send_errors, 1u);
+  munmap(gone, length);
+}
+
+// Short frames are joined before the system call, which finds the memory of one of them gone.
+TEST(UdpLinkTest, FramesOfOneDatagramAreLostTogetherIfMemoryOfOneIsGone) {
+  install_fault_handler();
+  const auto first = open_link();
+  const auto second = open_link();
+  const Route route = route_between(*first, *second);
+  constexpr size_t length = 1000;
+  void* const gone = mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(gone, MAP_FAILED);
+  const std::vector<std::byte> bytes = pattern(1, length);
+  const Piece good{const_cast<std::byte*>(bytes.data()), length};
+  const Piece bad[] = {{good.base, 100}, {static_cast<std::byte*>(gone), length - 100}};
+  const OutboundFrame frames[] = {
+      {&route.address, &good, 1}, {&route.address, bad, 2}, {&route.address, &good, 1}};
+  ASSERT_EQ(first->send(frames, 3), 3u);
+  EXPECT_EQ(first->counters().send_errors, 3u);
+  ASSERT_EQ(first->send(frames + 2, 1), 1u);
+  for (const Arrived& arrived : receive(*second, 1)) EXPECT_EQ(arrived.bytes, bytes);
   munmap(gone, length);
 }
 
