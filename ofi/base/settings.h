@@ -11,7 +11,7 @@ struct Settings {
   // Bytes; longer messages that no receive was posted for stay at the sender until there is one.
   size_t eager_bytes = 64 << 10;
   // Bytes of address space for unexpected messages that arrive while the program does not call.
-  size_t reserve_bytes = 256 << 20;
+  size_t reserve_bytes = 0;
   // Events that a domain can hold.
   size_t events = 16384;
 };

@@ -18,6 +18,13 @@ constexpr size_t least_block_bytes = 1 << 20;
 constexpr size_t linked_blocks = 4;
 constexpr size_t most_free_blocks = 8;
 
+// Bytes of a block of the reserve. Each is as long as those before it, or twice as long: what is in
+// use beyond the messages is at most half of the memory.
+size_t bytes_of_reserve(size_t place) noexcept {
+  constexpr size_t units = 510;  // of 16 blocks: 1, 1, 2, 2, 4, 4, ...
+  return std::max((settings().reserve_bytes / units) << (place / 2), 8 * settings().eager_bytes);
+}
+
 // An entry of the overflow list without events of messages.
 ptl_me_t overflow_entry(void* start, size_t bytes, unsigned options) noexcept {
   ptl_me_t entry{};
@@ -111,29 +118,37 @@ int UnexpectedStore::link_another() {
   return link(*block);
 }
 
-// The reserve stays behind the blocks, so that these are used first. One that has been used stays
-// where it is until it is full.
+// The reserve stays behind the other blocks, so that these are used first. A block of it that has
+// been used stays where it is until it is full.
 int UnexpectedStore::renew_reserve() {
-  if (reserve_ != nullptr && reserve_->is_linked && PtlMEUnlink(reserve_->entry) == PTL_OK) {
-    reserve_->is_linked = false;
-    return link(*reserve_);
+  bool any = false;
+  for (size_t i = 0; i < reserve_.size(); ++i) {
+    Block*& block = reserve_[i];
+    if (block == nullptr) block = make(bytes_of_reserve(i), true);
+    if (block == nullptr) continue;
+    any = true;
+    if (block->is_linked && PtlMEUnlink(block->entry) != PTL_OK) continue;
+    block->is_linked = false;
+    if (const int code = link(*block); code != 0) return code;
   }
-  reserve_ = make(std::max(settings().reserve_bytes, 8 * settings().eager_bytes), true);
-  return reserve_ != nullptr ? link(*reserve_) : -FI_ENOMEM;
+  return any ? 0 : -FI_ENOMEM;
 }
 
 void UnexpectedStore::replace(Block& block) {
   OFI_ASSERT(block.is_linked && block.store == this);
   block.is_linked = false;
   if (portal_ == PTL_PT_ANY) return;
-  if (!block.is_reserve) (void)link_another();
-  if (&block == reserve_ || !block.is_reserve) (void)renew_reserve();
+  if (block.is_reserve)
+    std::replace(reserve_.begin(), reserve_.end(), &block, static_cast<Block*>(nullptr));
+  else
+    (void)link_another();
+  (void)renew_reserve();
   domain_.report_drops();
 }
 
 void UnexpectedStore::reuse(Block& block) noexcept {
+  OFI_ASSERT(std::find(reserve_.begin(), reserve_.end(), &block) == reserve_.end());
   if (block.is_reserve || free_.size() >= most_free_blocks) {
-    if (&block == reserve_) reserve_ = nullptr;
     destroy(&block);
   } else {
     free_.push_back(&block);

@@ -1,10 +1,12 @@
 // Memory for the unexpected messages of a channel: its overflow list. A few blocks are always
 // linked, and behind them a reserve of address space, so that messages find room while the program
-// does not call. Nothing but what has arrived takes memory. Connection path.
+// does not call. Nothing but what has arrived takes memory, and blocks of the reserve go back to
+// the system one by one. Connection path.
 #pragma once
 
 #include <portals4.h>
 
+#include <array>
 #include <vector>
 
 #include "endpoint/operation.h"
@@ -49,8 +51,8 @@ class UnexpectedStore {
   Domain& domain_;
   ptl_pt_index_t portal_ = PTL_PT_ANY;
   ptl_handle_me_t headers_ = PTL_INVALID_HANDLE;  // takes long messages without their data
-  Block* reserve_ = nullptr;
-  std::vector<Block*> blocks_;  // all
+  std::array<Block*, 16> reserve_{};              // blocks with room, in the order of their use
+  std::vector<Block*> blocks_;                    // all
   std::vector<Block*> free_;
 };
 

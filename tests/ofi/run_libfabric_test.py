@@ -57,7 +57,10 @@ def info(provider, page):
     variables = dict(re.findall(r"^# (FI_LINTEL_\w+):.*?\(default: (\d+)\)", output, re.MULTILINE | re.DOTALL))
     check(variables, output)
     text = pathlib.Path(page).read_text()
-    documented = dict(re.findall(r"^\.B (FI_LINTEL_\w+)\n.*?\(default: (\d+)\)", text, re.MULTILINE | re.DOTALL))
+    documented = dict(re.findall(r"^\.B (FI_LINTEL_\w+)\n[^(]*\(default: (\w+)", text, re.MULTILINE))
+    if documented.get("FI_LINTEL_UNEXPECTED_RESERVE") == "a":  # a quarter of the memory
+        quarter = os.sysconf("SC_PHYS_PAGES") // 4 * os.sysconf("SC_PAGESIZE")
+        documented["FI_LINTEL_UNEXPECTED_RESERVE"] = str(min(max(quarter, 256 << 20), 8 << 30))
     check(documented == variables, f"the page has {documented}, the provider {variables}")
 
 

@@ -110,7 +110,7 @@ void Side::connect(const std::vector<std::byte>& name) {
 fi_cq_tagged_entry Side::next(fid_cq* queue, fi_addr_t* source, Place place) const {
   fi_cq_tagged_entry entry{};
   ssize_t code = 0;
-  Rank::current().await_condition(
+  await_progress(
       "a completion",
       [&] {
         code = source != nullptr ? fi_cq_readfrom(queue, &entry, 1, source)
@@ -129,7 +129,7 @@ fi_cq_tagged_entry Side::next(fid_cq* queue, fi_addr_t* source, Place place) con
 fi_cq_err_entry Side::next_error(fid_cq* queue, Place place) const {
   fi_cq_tagged_entry entry{};
   ssize_t code = 0;
-  Rank::current().await_condition(
+  await_progress(
       "an error",
       [&] {
         code = fi_cq_read(queue, &entry, 1);

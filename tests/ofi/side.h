@@ -2,6 +2,8 @@
 // and the calls that tests make most. Set-up path.
 #pragma once
 
+#include <sched.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -73,6 +75,22 @@ struct Context {
   fi_context2 memory{};
 };
 
+// Waits for what the calls in `condition` bring about: calls often before it sleeps as
+// Rank::await_condition() does, whose sleep the library does not end.
+template <typename Condition>
+void await_progress(const char* activity, Condition&& condition, Place place) {
+  Rank::current().await_condition(
+      activity,
+      [&] {
+        for (int left = 1000; left != 0; --left) {
+          if (condition()) return true;
+          sched_yield();
+        }
+        return false;
+      },
+      place);
+}
+
 class Side {
  public:
   explicit Side(const Settings& settings);
@@ -107,7 +125,7 @@ class Side {
   template <typename Call>
   void repeat(Call&& call, Place place = Place::current()) const {
     ssize_t code = -FI_EAGAIN;
-    Rank::current().await_condition(
+    await_progress(
         "a call that returns -FI_EAGAIN",
         [&] {
           code = call();

@@ -1,4 +1,8 @@
 // Tagged messages: man fi_tagged.
+#include <unistd.h>
+
+#include <fstream>
+
 #include "ofi/pair.h"
 
 namespace lintel::test::ofi {
@@ -283,6 +287,49 @@ TEST_P(TaggedTest, AFloodOfUnexpectedMessagesIsKept) {
         ASSERT_EQ(side.next(side.received()).len, size);
       }
       EXPECT_EQ(in, bytes(size, 3));
+    });
+  });
+}
+
+uint64_t resident_bytes() {
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages >> pages;
+  return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+// Memory is taken by messages that wait only.
+TEST(TaggedFloodTest, HundredsOfMegabytesWaitWhileTheProgramDoesNotCall) {
+  constexpr size_t size = 1 << 15;
+  constexpr uint64_t count = 12'000;
+  run_pair({"shm", "shm", 2}, {}, [&](Pair& pair) {
+    pair.sender([&](Side& side) {
+      constexpr uint64_t window = 32;
+      std::vector<std::byte> out(window * size);
+      std::vector<Context> contexts(window);
+      for (uint64_t begin = 0; begin < count; begin += window) {
+        for (uint64_t i = 0; i < window; ++i) {
+          const uint64_t number = begin + i;
+          memcpy(&out[i * size], &number, sizeof number);
+          side.repeat([&] {
+            return fi_tsend(side.endpoint(), &out[i * size], size, nullptr, side.peer(), number,
+                            &contexts[i]);
+          });
+        }
+        for (uint64_t i = 0; i < window; ++i) side.next(side.sent());
+      }
+    });
+    pair.receiver([&](Side& side) {
+      const uint64_t before = resident_bytes();
+      std::vector<std::byte> in(size);
+      for (uint64_t i = 0; i < count; ++i) {
+        Context context;
+        must(fi_trecv(side.endpoint(), in.data(), size, nullptr, side.peer(), i, 0, &context));
+        ASSERT_EQ(side.next(side.received()).len, size);
+        uint64_t number = 0;
+        memcpy(&number, in.data(), sizeof number);
+        ASSERT_EQ(number, i);
+      }
+      EXPECT_LT(resident_bytes(), before - count * size / 2);
     });
   });
 }
