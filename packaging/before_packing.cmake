@@ -19,7 +19,7 @@ endif()
 # CPack strips programs and shared libraries only.
 file(GLOB_RECURSE archives "${CPACK_TEMPORARY_INSTALL_DIRECTORY}/*/usr/lib/*.a")
 if(archives)
-  execute_process(COMMAND strip --strip-debug ${archives} COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND "${CPACK_LINTEL_STRIP}" --strip-debug ${archives} COMMAND_ERROR_IS_FATAL ANY)
 endif()
 
 foreach(component IN LISTS CPACK_COMPONENTS_ALL)

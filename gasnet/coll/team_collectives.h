@@ -22,6 +22,7 @@
 
 #include "coll/message_tree.h"
 #include "coll/network_stage.h"
+#include "coll/node_memory.h"
 #include "coll/node_stage.h"
 #include "coll/places.h"
 #include "job/mutex.h"

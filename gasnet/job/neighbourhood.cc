@@ -10,8 +10,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "job/futex.h"
 #include "job/job.h"
+#include "job/node_barrier.h"
 
 namespace lintel::gasnet {
 namespace {
@@ -164,18 +164,7 @@ void* Neighbourhood::collective_memory(gex_Rank_t member) const {
   return static_cast<char*>(near_memory(count())) + member * collective_bytes(count());
 }
 
-void Neighbourhood::barrier() {
-  const uint32_t generation = control_->generation.load(std::memory_order_acquire);
-  if (control_->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == count()) {
-    control_->arrived.store(0, std::memory_order_relaxed);
-    control_->generation.store(generation + 1, std::memory_order_release);
-    futex_wake_all(control_->generation);
-    return;
-  }
-  // Many ranks may share few processors: those that wait sleep.
-  while (control_->generation.load(std::memory_order_acquire) == generation)
-    futex_wait(control_->generation, generation, 1000);
-}
+void Neighbourhood::barrier() { await_members(control_->arrived, control_->generation, count()); }
 
 void Neighbourhood::gather(unsigned int number, const void* mine, size_t bytes, char* records) {
   show(number, mine, bytes);

@@ -135,6 +135,10 @@ constexpr Row protocols[] = {
     {"counting_event", counting_event},
     {"arena", arena},
     {"send_queue", send_queue},
+    {"rank_map", rank_map},
+    {"gasnet_node_stage", gasnet_node_stage},
+    {"gasnet_near_ring", gasnet_near_ring},
+    {"gasnet_barrier", gasnet_barrier},
 };
 
 }  // namespace

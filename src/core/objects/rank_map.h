@@ -20,7 +20,7 @@ class RankMap {
   [[nodiscard]] bool set(const ptl_process_t* mapping, uint64_t count, ProcessId own) noexcept;
 
   [[nodiscard]] bool is_set() const noexcept {
-    return current_.load(std::memory_order_acquire) != nullptr;
+    return current_.load(std::memory_order_relaxed) != nullptr;
   }
   [[nodiscard]] uint64_t size() const noexcept;
   // False if the rank is not in the map, or there is none.

@@ -28,7 +28,7 @@ std::string short_name(std::string text) {
   return text;
 }
 Place place_of(std::string text, const std::string& function) {
-  for (const std::string folder : {"/src/", "/tests/model/"})
+  for (const std::string folder : {"/src/", "/gasnet/", "/tests/model/"})
     if (const size_t at = text.rfind(folder); at != std::string::npos)
       text = text.substr(at + folder.size());
   const size_t colon = std::min(text.find(':'), text.size());

@@ -22,7 +22,7 @@ struct Weakening {
 };
 
 struct Place {
-  std::string file;  // without src/
+  std::string file;  // without src/ or gasnet/
   int line = 0;
   std::string function;
   auto operator<=>(const Place&) const = default;
