@@ -90,40 +90,6 @@ TEST(ExhaustionTest, SendsToAStoppedProcessReturnAndCompleteWhenItContinues) {
   });
 }
 
-// spec 2.9, 3.15.3
-TEST(ExhaustionTest, ThousandsOfGetsInFlightToAStoppedProcessComplete) {
-  run_ranks(2, patient, [](Rank& rank) {
-    constexpr ptl_size_t count = 5'000;
-    std::vector<std::byte> memory(count * 8);
-    const Interface interface(rank, nonmatching_physical);
-    if (rank.index() == 1) {
-      fill(memory, 9);
-      ptl_pt_index_t index = 0;
-      must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, pt_index, &index));
-      interface.append(pt_index, {.start = memory.data(),
-                                  .length = memory.size(),
-                                  .options = PTL_LE_OP_GET | PTL_LE_EVENT_LINK_DISABLE});
-      rank.publish(1, getpid());
-    }
-    rank.barrier();
-    if (rank.index() == 0) {
-      const pid_t target = rank.published<pid_t>(1, 1);
-      const Counter replies(interface.handle());
-      const Descriptor descriptor(interface.handle(), memory, PTL_MD_EVENT_CT_REPLY, PTL_EQ_NONE,
-                                  replies.handle());
-      ASSERT_EQ(::kill(target, SIGSTOP), 0);
-      for (ptl_size_t i = 0; i < count; ++i) {
-        must(PtlGet(descriptor.handle(), 8 * i, 8, interface.address(1), pt_index, 0, 8 * i,
-                    nullptr));
-      }
-      ASSERT_EQ(::kill(target, SIGCONT), 0);
-      replies.expect(count);
-      expect_pattern(memory, 9);
-    }
-    rank.barrier();
-  });
-}
-
 // spec 3.15.2, 3.15.3, 2.9
 TEST(ExhaustionTest, BothSidesFloodEachOtherWithoutDeadlock) {
   run_ranks(2, [](Rank& rank) {

@@ -166,34 +166,5 @@ TEST_P(FloodTest, AHundredThousandUnexpectedMessagesAreClaimedInOrder) {
   });
 }
 
-// spec 3.13.3, 4.2.1
-TEST_P(FloodTest, ThousandsOfSendsThatNobodyWaitsForComplete) {
-  run_ranks(2, [&](Rank& rank) {
-    const uint64_t messages = 60'000 / static_cast<uint64_t>(machine_slowdown());
-    const Interface interface(rank, GetParam());
-    std::vector<std::byte> memory(256);
-    if (rank.index() == 1) {
-      ptl_pt_index_t index = 0;
-      must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, pt_index, &index));
-      interface.append(pt_index, {.start = memory.data(),
-                                  .length = memory.size(),
-                                  .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
-    }
-    rank.barrier();
-    if (rank.index() == 0) {
-      const Counter acks(interface.handle());
-      const Descriptor descriptor(interface.handle(), memory, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE,
-                                  acks.handle());
-      // The target makes no call meanwhile, and this process does not read its counter.
-      for (uint64_t i = 0; i < messages; ++i) {
-        must(PtlPut(descriptor.handle(), 0, i % 257, PTL_CT_ACK_REQ, interface.address(1), pt_index,
-                    0, 0, nullptr, 0));
-      }
-      acks.expect(messages);
-    }
-    rank.barrier();
-  });
-}
-
 }  // namespace
 }  // namespace lintel::test

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "atomics_oracle.h"
+#include "atomics_test_support.h"
 #include "core/operations/atomics.h"
 #include "support/deadlines.h"
 

@@ -243,23 +243,6 @@ TEST_F(JointCopyTest, WritesEveryByteWhoeverCopiesIt) {
   EXPECT_EQ(changed_at_peer(), bytes);
 }
 
-// Lengths near those at which the number of chunks changes.
-TEST_F(JointCopyTest, OddLengths) {
-  start_peer(bytes);
-  const std::vector<std::byte> content = pattern(1, bytes);
-  for (const uint64_t around :
-       {uint64_t{1} << 17, uint64_t{1} << 19, uint64_t{1} << 20, bytes / 2}) {
-    for (int delta = -2; delta <= 2; ++delta) {
-      const uint64_t length = around + static_cast<uint64_t>(delta);
-      std::vector<std::byte> here(length);
-      const RemoteResult result = read(here.data(), 7, length);
-      ASSERT_EQ(result.status, RemoteStatus::done);
-      ASSERT_EQ(result.bytes, length);
-      ASSERT_EQ(std::memcmp(here.data(), &content[7], length), 0) << length;
-    }
-  }
-}
-
 // The core of the helper refuses access to the memory. The helper does not copy; the owner does.
 TEST_F(JointCopyTest, WhatWasNotGrantedTheHelperDoesNotTouch) {
   start_peer(0);

@@ -211,38 +211,6 @@ TEST(ShmLiveness, ANewPeerReplacesAKilledOneUnderTheSamePid) {
   EXPECT_EQ(sink.by_link[sink.new_links[1]].size(), 1u);
 }
 
-TEST(ShmLiveness, DeadPeersThatNobodyWaitsForAreReclaimed) {
-  static_cast<void>(test_settings());
-  const auto transport = open_transport(test_settings(100));
-  RecordingSink sink;
-  Shared<std::atomic<uint64_t>> sent;
-  ChildProcess child([&] { return stream_forever(170, 100, *sent); });
-  ASSERT_TRUE(wait_until([&] {
-    transport->poll(sink, 16);
-    return sink.total > 0;
-  }));
-  child.kill_and_wait();
-  ASSERT_TRUE(wait_until([&] {
-    transport->check_peers(sink, nullptr, 0);
-    return !sink.failures.empty();
-  }));
-  const ShmCounters counters = transport->counters();
-  EXPECT_EQ(counters.peers_failed, 1u);
-}
-
-TEST(ShmLiveness, PeersThatNeverAnsweredAreNoticedToo) {
-  const auto a = open_transport();
-  auto b = open_transport();
-  RecordingSink sink;
-  Link* to_b = connect_or_fail(*a, b->id());
-  ASSERT_EQ(send_message(*a, *to_b, 1, 8, sink), SendStatus::sent);
-  a->check_peers(sink, nullptr, 0);
-  EXPECT_TRUE(sink.failures.empty());
-  b.reset();
-  a->check_peers(sink, nullptr, 0);
-  EXPECT_EQ(sink.failures[to_b], 1);
-}
-
 // Acts as a server with successive clients.
 TEST(ShmLiveness, EndedPeersKeepNoAddressSpace) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -315,51 +283,6 @@ TEST(ShmLiveness, ALivePeerSurvivesTheLossOfItsName) {
   ASSERT_EQ(send_message(*a, *link, 2, 8, sink), SendStatus::sent);
   b->poll(sink, 16);
   EXPECT_EQ(sink.total, 2u);
-}
-
-TEST(ShmLiveness, LanesOfPeersThatFinishComeBack) {
-  auto settings = test_settings(190);
-  settings.memory_bytes = 128 << 10;
-  const auto hub = open_transport(settings);
-  const uint32_t lanes = hub->segment().geometry().lane_count;
-  ASSERT_LT(lanes, 8u);
-  RecordingSink sink;
-  std::vector<std::unique_ptr<ShmTransport>> peers;
-  for (uint32_t i = 0; i < lanes; ++i) {
-    peers.push_back(open_transport());
-    ASSERT_NE(connect_or_fail(*peers.back(), hub->id()), nullptr);
-  }
-  const auto late = open_transport();
-  std::string reason;
-  Link* const link = late->connect(hub->id(), &reason);
-  ASSERT_NE(link, nullptr) << reason;
-  EXPECT_EQ(late->send(*link, put_header(0), nullptr, 0), SendStatus::connecting);
-  peers.pop_back();
-  hub->poll(sink, 16);
-  EXPECT_EQ(late->send(*link, put_header(0), nullptr, 0), SendStatus::sent);
-}
-
-TEST(ShmLiveness, AnswersWaitForALane) {
-  auto settings = test_settings(191);
-  settings.memory_bytes = 128 << 10;
-  const auto hub = open_transport(settings);
-  const uint32_t lanes = hub->segment().geometry().lane_count;
-  std::vector<std::unique_ptr<ShmTransport>> peers;
-  for (uint32_t i = 0; i < lanes; ++i) {
-    peers.push_back(open_transport());
-    connect_or_fail(*peers.back(), hub->id());
-  }
-  // The hub connects to another process, and the answer finds no free lane.
-  const auto other = open_transport();
-  RecordingSink sink;
-  Link* link = connect_or_fail(*hub, other->id());
-  ASSERT_EQ(send_message(*hub, *link, 1, 8, sink), SendStatus::sent);
-  other->poll(sink, 16);
-  ASSERT_EQ(sink.new_links.size(), 1u);
-  EXPECT_EQ(other->send(*sink.new_links[0], put_header(2), nullptr, 0), SendStatus::connecting);
-  peers.clear();
-  hub->poll(sink, 16);
-  EXPECT_EQ(other->send(*sink.new_links[0], put_header(2), nullptr, 0), SendStatus::sent);
 }
 
 }  // namespace

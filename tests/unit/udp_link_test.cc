@@ -94,30 +94,6 @@ TEST(UdpLinkTest, AFrameWhoseMemoryIsGoneIsLostAndNoOther) {
   munmap(gone, length);
 }
 
-TEST(UdpLinkTest, ThreadsSendAtTheSameTime) {
-  const auto first = open_link();
-  const auto second = open_link();
-  const Route route = route_between(*first, *second);
-  const std::vector<std::byte> bytes = pattern(1, 20'000);
-  constexpr unsigned senders = 3;
-  constexpr unsigned each = 16;
-  std::vector<std::thread> threads;
-  for (unsigned i = 0; i < senders; ++i)
-    threads.emplace_back([&, i] {
-      std::byte header{static_cast<unsigned char>(i)};
-      const Piece pieces[] = {{&header, 1}, {const_cast<std::byte*>(bytes.data()), bytes.size()}};
-      const OutboundFrame frame{&route.address, pieces, 2};
-      for (unsigned sent = 0; sent < each;) sent += first->send(&frame, 1);
-    });
-  unsigned of[senders] = {};
-  for (const Arrived& arrived : receive(*second, size_t{senders} * each)) {
-    ++of[static_cast<unsigned>(arrived.bytes[0])];
-    EXPECT_TRUE(std::equal(arrived.bytes.begin() + 1, arrived.bytes.end(), bytes.begin()));
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const unsigned count : of) EXPECT_EQ(count, each);
-}
-
 // After long bursts, the receiver lets the kernel join datagrams; after many short ones, it stops
 // that. Neither loses or changes data.
 TEST(UdpLinkTest, ShortAndLongFramesTakeTurns) {

@@ -178,20 +178,6 @@ TEST(ResolverTest, APidBelongsToOne) {
   first.resolver.stop();
 }
 
-TEST(ResolverTest, AnotherProcessWithThePidIsFoundInPlaceOfTheFormer) {
-  Side asker;
-  asker.open();
-  auto former = std::make_unique<Side>();
-  former->open();
-  const ProcessId id = former->id;
-  ASSERT_EQ(asker.ask(id), ResolveStatus::resolved);
-  former.reset();
-  Side successor;
-  ASSERT_EQ(successor.claim(id), OpenStatus::opened) << successor.reason;
-  successor.start();
-  EXPECT_EQ(asker.ask(id), ResolveStatus::resolved) << asker.reason;
-}
-
 TEST(ResolverTest, NobodyThereIsReportedAndAskedAgainLater) {
   Side asker, other;
   asker.open();

@@ -316,19 +316,6 @@ TEST_P(UdRepairTest, AQueuePairThatFailsWhileSendingIsMadeAnew) {
   expect_works_again(*first.link, to_second, *second.link, to_first);
 }
 
-TEST_P(UdRepairTest, AQueuePairThatTheDeviceStopsIsMadeAnew) {
-  const UdSide first = open_ud(), second = open_ud();
-  const Route to_second = route_between(*first.link, *second.link);
-  const Route to_first = route_between(*second.link, *first.link);
-  fake_verbs::raise_queue_pair_event(second.link->queue_pair_number(), IBV_EVENT_QP_FATAL);
-  EXPECT_TRUE(wait_until([&] {
-    std::vector<ArrivedFrame> ignored;
-    receive_some(*second.link, ignored);
-    return second.link->repairs() == 1;
-  }));
-  expect_works_again(*first.link, to_second, *second.link, to_first);
-}
-
 TEST_P(UdRepairTest, ARepairThatFailsIsTriedAgain) {
   const UdSide first = open_ud(), second = open_ud();
   const Route to_second = route_between(*first.link, *second.link);
@@ -341,47 +328,6 @@ TEST_P(UdRepairTest, ARepairThatFailsIsTriedAgain) {
     return second.link->repairs() == 1;
   }));
   expect_works_again(*first.link, to_second, *second.link, to_first);
-}
-
-// If a call fails while a link is opened, this is reported and everything is released.
-TEST(UdOpeningTest, EveryCallThatFailsIsReportedAndEverythingGivenBack) {
-  static constexpr const char* functions[] = {"ibv_get_device_list",
-                                              "ibv_open_device",
-                                              "ibv_query_device",
-                                              "ibv_query_port",
-                                              "ibv_query_pkey",
-                                              "ibv_alloc_pd",
-                                              "ibv_create_comp_channel",
-                                              "ibv_create_cq",
-                                              "ibv_create_qp",
-                                              "ibv_reg_mr",
-                                              "ibv_modify_qp"};
-  for (const char* function : functions) {
-    for (unsigned nth = 1; nth <= 3; ++nth) {
-      fake_verbs::reset();
-      fake_verbs::fail_call(function, ENOMEM, nth, 1);
-      std::string reason;
-      std::shared_ptr<VerbsDevice> device = VerbsDevice::open({}, reason);
-      std::unique_ptr<UdLink> link;
-      if (device != nullptr) {
-        test::with_free_pid([&](uint32_t pid) {
-          UdSettings settings;
-          settings.id = {test::loopback_nid, pid};
-          return UdLink::open(device, settings, link, reason) != OpenStatus::pid_in_use;
-        });
-      }
-      if (nth == 1) {
-        EXPECT_EQ(link, nullptr) << function;
-      }
-      if (link == nullptr) {
-        EXPECT_GT(reason.size(), 20u) << function << " " << nth << ": " << reason;
-      }
-      link.reset();
-      device.reset();
-      EXPECT_EQ(fake_verbs::in_use(), fake_verbs::InUse{}) << function << " " << nth;
-      EXPECT_EQ(fake_verbs::violations(), std::vector<std::string>{});
-    }
-  }
 }
 
 TEST(UdOpeningTest, ARefusedRegistrationNamesTheLimitOfLockedMemory) {
