@@ -52,44 +52,6 @@ constexpr ptl_pt_index_t pt_index = 4;
 const RunOptions patient{.environment = {{"PTL_PEER_TIMEOUT_MS", "60000"}},
                          .deadline = test_deadline};
 
-// spec 2.9, 3.13.3, 3.15.2
-TEST(ExhaustionTest, SendsToAStoppedProcessReturnAndCompleteWhenItContinues) {
-  run_ranks(2, patient, [](Rank& rank) {
-    constexpr ptl_size_t count = 20'000;
-    constexpr ptl_size_t size = 200;
-    std::vector<std::byte> memory(1000 * size);
-    const Interface interface(rank, matching_physical);
-    if (rank.index() == 1) {
-      ptl_pt_index_t index = 0;
-      must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, pt_index, &index));
-      interface.append(pt_index, {.start = memory.data(),
-                                  .length = memory.size(),
-                                  .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
-      rank.publish(1, getpid());
-    }
-    rank.barrier();
-    if (rank.index() == 0) {
-      const pid_t target = rank.published<pid_t>(1, 1);
-      fill(memory, 4);
-      const Counter acks(interface.handle());
-      const Descriptor descriptor(interface.handle(), memory, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE,
-                                  acks.handle());
-      const auto put = [&](ptl_size_t i) {
-        must(PtlPut(descriptor.handle(), i % 1000 * size, size, PTL_CT_ACK_REQ,
-                    interface.address(1), pt_index, 0, i % 1000 * size, nullptr, 0));
-      };
-      put(0);
-      acks.expect(1);
-      ASSERT_EQ(::kill(target, SIGSTOP), 0);
-      for (ptl_size_t i = 1; i < count; ++i) put(i);  // no call may wait for the target
-      ASSERT_EQ(::kill(target, SIGCONT), 0);
-      acks.expect(count);
-    }
-    rank.barrier();
-    if (rank.index() == 1) expect_pattern(memory, 4);
-  });
-}
-
 // spec 3.15.2, 3.15.3, 2.9
 TEST(ExhaustionTest, BothSidesFloodEachOtherWithoutDeadlock) {
   run_ranks(2, [](Rank& rank) {

@@ -113,58 +113,5 @@ TEST_P(FloodTest, FlowControlRefusesAndNothingIsLostInTheEnd) {
   });
 }
 
-// spec 2.5, 2.7.4, 3.6.1
-TEST_P(FloodTest, AHundredThousandUnexpectedMessagesAreClaimedInOrder) {
-  run_ranks(3, [&](Rank& rank) {
-    // Fewer messages on slow machines, where that many take too long.
-    const uint64_t messages = 50'000 / static_cast<uint64_t>(machine_slowdown());
-    const Interface interface(rank, GetParam());
-    if (rank.index() == 0) {
-      const EventQueue events(interface.handle(), 1024);
-      ptl_pt_index_t index = 0;
-      must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
-      std::vector<std::byte> memory(64);
-      interface.append(
-          pt_index,
-          {.start = memory.data(),
-           .length = memory.size(),
-           .options = PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE,
-           .ignore_bits = ~ptl_match_bits_t{0}},
-          PTL_OVERFLOW_LIST);
-      rank.barrier();
-      rank.barrier();  // all of them have arrived
-      EXPECT_EQ(interface.status(PTL_SR_DROP_COUNT), 0);
-      std::vector<uint64_t> next(3);
-      for (uint64_t i = 0; i < 2 * messages; ++i) {
-        const auto wanted = static_cast<ptl_match_bits_t>(1 + i % 2);
-        interface.append(pt_index,
-                         {.options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE |
-                                     PTL_ME_EVENT_UNLINK_DISABLE,
-                          .match_bits = wanted});
-        const ptl_event_t event = events.expect(PTL_EVENT_PUT_OVERFLOW);
-        const uint64_t sender = event.hdr_data >> 32u;
-        if (GetParam().matching) {
-          EXPECT_EQ(sender, wanted);
-        }
-        EXPECT_EQ(event.hdr_data & 0xffffffffu, next.at(sender)++);
-      }
-    } else {
-      rank.barrier();
-      std::vector<std::byte> payload(16);
-      const auto self = static_cast<uint64_t>(rank.index());
-      const Counter acks(interface.handle());
-      const Descriptor descriptor(interface.handle(), payload, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE,
-                                  acks.handle());
-      for (uint64_t i = 0; i < messages; ++i) {
-        must(PtlPut(descriptor.handle(), 0, payload.size(), PTL_CT_ACK_REQ, interface.address(0),
-                    pt_index, self, 0, nullptr, self << 32u | i));
-      }
-      acks.expect(messages);
-      rank.barrier();
-    }
-    rank.barrier();
-  });
-}
-
 }  // namespace
 }  // namespace lintel::test

@@ -256,19 +256,6 @@ TEST_F(LaneTest, LargestPayloadsAlwaysFitAnEmptyLane) {
   }
 }
 
-TEST_F(LaneTest, ByteRingFullBeforeTheCells) {
-  ASSERT_EQ(push(0, lane_max_payload_bytes), SendStatus::sent);
-  ASSERT_EQ(push(1, lane_max_payload_bytes), SendStatus::sent);
-  EXPECT_EQ(push(2, 81), SendStatus::queue_full);
-  EXPECT_EQ(push(2, 80), SendStatus::sent) << "needs no byte ring";
-  expect_next(0, lane_max_payload_bytes);
-  expect_next(1, lane_max_payload_bytes);
-  consumer_.publish_room();
-  EXPECT_EQ(push(3, lane_max_payload_bytes), SendStatus::sent);
-  expect_next(2, 80);
-  expect_next(3, lane_max_payload_bytes);
-}
-
 // Compared with a model: random sizes, batches and times of publishing, while the lane wraps around
 // many times.
 void LaneTest::exchange_at_random() {

@@ -11,12 +11,8 @@
 #include "udp/udp_address.h"
 #include "wiring/registry.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::pattern;
-using test::put_header;
-using test::RecordingSink;
 
 constexpr uint64_t page = 4096;
 
@@ -174,4 +170,4 @@ TEST(Registry, TransportListIsRespectedAndExplained) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

@@ -8,13 +8,8 @@
 #include "registration/watched_cache.h"
 #include "registration_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::CachedMemory;
-using test::Mapping;
-using test::page;
-using test::Registered;
 
 class RegistrationCacheTest : public testing::Test {
  protected:
@@ -363,4 +358,4 @@ TEST(RegistrationWithoutCacheTest, OneCachePerProcess) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

@@ -6,10 +6,8 @@
 
 #include "registration_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::page;
 
 // Pins pages in a pipe (vmsplice). Data read from the pipe later come from these pages, even if
 // other pages are mapped at the address by then.
@@ -230,4 +228,4 @@ TEST_F(RegistrationThreadsTest, NeighboursDoNotKeepPagesThatAreBeingDiscarded) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

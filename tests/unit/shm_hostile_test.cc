@@ -11,18 +11,8 @@
 #include "shm/segment_directory.h"
 #include "shm_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::ChildProcess;
-using test::connect_or_fail;
-using test::open_transport;
-using test::put_header;
-using test::RecordingSink;
-using test::send_message;
-using test::Shared;
-using test::test_settings;
-using test::wait_until;
 
 constexpr uint64_t forged_nonce = 0x1230;
 
@@ -237,7 +227,7 @@ TEST(ShmHostile, HalfMadeClaimsOfTheDeadComeBack) {
 }
 
 // For each message that is received, the peer puts another one into the lane.
-class RefilledSink final : public MessageSink {
+class RefilledSink final : public test::QuietSink {
  public:
   static constexpr uint64_t most_refills = 100'000;
   RefilledSink(ShmTransport& peer, Link& link) : peer_(peer), link_(link) {}
@@ -247,14 +237,11 @@ class RefilledSink final : public MessageSink {
            peer_.send(link_, put_header(1), nullptr, 0) == SendStatus::sent)
       ++refills;
   }
-  void* on_new_link(Link&) noexcept override { return this; }
   void on_messages(Link&, const InboundMessage*, unsigned count) noexcept override {
     total += count;
     refill();
   }
   void on_peer_failed(Link&) noexcept override { ++failures; }
-  void on_remote_done(Link&, uint32_t, RemoteResult) noexcept override {}
-  bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return true; }
 
   uint64_t refills = 0;
   uint64_t total = 0;
@@ -342,4 +329,4 @@ TEST(ShmHostile, ATruncatedSegmentEndsItsUsersAndNoOthers) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

@@ -7,16 +7,8 @@
 
 #include "shm_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::ChildProcess;
-using test::open_transport;
-using test::put_header;
-using test::RecordingSink;
-using test::Shared;
-using test::test_settings;
-using test::wait_until;
 
 // A segment with room for a few lanes.
 std::unique_ptr<ShmTransport> open_small_hub(uint32_t pid) {
@@ -210,4 +202,4 @@ TEST(ShmManySenders, GetAnswers) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

@@ -9,19 +9,8 @@
 #include "shm_test_support.h"
 #include "util/clock.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::ChildProcess;
-using test::connect_or_fail;
-using test::open_transport;
-using test::pattern;
-using test::put_header;
-using test::RecordingSink;
-using test::send_message;
-using test::Shared;
-using test::test_settings;
-using test::wait_until;
 
 constexpr size_t lengths[] = {0, 1, 8, 16, 17, 80, 81, 1000, 4096, 8192};
 
@@ -221,12 +210,5 @@ TEST(ShmTransport, MessagesWakeASleepingProcess) {
   EXPECT_EQ(child.wait(), 0);
 }
 
-TEST(ShmTransport, DescribesItself) {
-  const auto transport = open_transport(test_settings(77));
-  EXPECT_NE(transport->describe().find(".77."), std::string::npos) << transport->describe();
-  EXPECT_STREQ(transport->capabilities().name, "shm");
-  EXPECT_EQ(transport->capabilities().max_eager_bytes, 8192u);
-}
-
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

@@ -20,15 +20,8 @@
 #include "udp/udp_address.h"
 #include "udp_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::Arrived;
-using test::open_link;
-using test::pattern;
-using test::receive;
-using test::route_between;
-using test::wait_until;
 
 void expect_bursts(const std::string& interface) {
   const auto first = open_link(interface);
@@ -239,18 +232,6 @@ TEST(UdpLinkTest, TheProcessesOfAHostShareItsAnswers) {
   EXPECT_FALSE(limit.admit(udp_address_of(host, {host.nid, 30'000}), 1));
 }
 
-TEST(UdpLinkTest, AnInterfaceIsFoundByNameAndByAddress) {
-  const NodeIdentity by_name = find_udp_host("lo");
-  ASSERT_TRUE(by_name.is_found());
-  EXPECT_EQ(by_name.nid, 0x7f000001u);
-  const NodeIdentity by_address = find_udp_host("127.0.0.1");
-  EXPECT_EQ(by_address.nid, by_name.nid);
-  const NodeIdentity none = find_udp_host("no-such-interface");
-  EXPECT_FALSE(none.is_found());
-  EXPECT_NE(none.reason.find("no-such-interface"), std::string::npos);
-  EXPECT_TRUE(find_udp_host("").is_found());
-}
-
 TEST(UdpLinkTest, IPv6NidsAreTheEndOfTheAddress) {
   const NodeIdentity host = find_udp_host("::1");
   if (!host.is_found()) GTEST_SKIP() << "the loopback has no IPv6 address here";
@@ -334,4 +315,4 @@ TEST(UdpLinkTest, AHostThatDoesNotAnswerIsNoProofThatAProcessIsGone) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

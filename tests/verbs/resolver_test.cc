@@ -17,10 +17,8 @@
 #include "util/clock.h"
 #include "util/node_identity.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::wait_until;
 
 constexpr uint64_t timeout_ns = 20'000'000'000;
 
@@ -287,4 +285,4 @@ TEST(ResolverTest, TheThreadDoesTheWorkOfItsClient) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

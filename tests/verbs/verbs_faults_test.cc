@@ -5,12 +5,8 @@
 
 #include "verbs_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::run_until;
-using test::Stream;
-using test::VerbsProcess;
 
 class VerbsFaultsTest : public test::VerbsTest {};
 
@@ -308,24 +304,6 @@ TEST_F(VerbsFaultsTest, ADeadPeerIsMissedAtItsPort) {
   }
 }
 
-// Registration fails when memory is to be read: the core must send the data in messages.
-TEST_F(VerbsFaultsTest, MemoryThatCannotBeRegistered) {
-  VerbsProcess from, to;
-  Stream stream(from, to);
-  ASSERT_TRUE(stream.pass(300));
-  std::vector<std::byte> memory(8192);
-  const Piece piece{memory.data(), memory.size()};
-  const RemoteMemory remote{reinterpret_cast<uint64_t>(memory.data()), memory.size(), 1};
-  fake_verbs::fail_call("ibv_reg_mr", ENOMEM, 1, 100);
-  EXPECT_EQ(to.transport->remote_access(*to.last_link, false, &piece, 1, &remote, 1, 1).status,
-            RemoteStatus::unsupported);
-  RemoteMemory told{};
-  const Exposure exposure = from.transport->expose(stream.link(), &piece, 1, false, 1, &told);
-  EXPECT_EQ(exposure.status, SendStatus::sent);
-  EXPECT_EQ(exposure.count, 0u);
-  ASSERT_TRUE(stream.pass(100));
-}
-
 // An access fails half way: its end is reported, and messages continue.
 TEST_F(VerbsFaultsTest, AFailedAccessEnds) {
   for (const ibv_wr_opcode opcode : {IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE}) {
@@ -503,4 +481,4 @@ INSTANTIATE_TEST_SUITE_P(Seeds, VerbsChaosTest, testing::Range(0u, 12u),
                          testing::PrintToStringParamName());
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

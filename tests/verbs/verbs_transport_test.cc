@@ -4,12 +4,8 @@
 
 #include "verbs_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::run_until;
-using test::Stream;
-using test::VerbsProcess;
 
 class VerbsTransportTest : public test::VerbsTest {
  protected:
@@ -283,17 +279,6 @@ TEST_F(VerbsTransportTest, AQueuePairIsNotIdleWhileMemoryIsRead) {
   EXPECT_EQ(from.failed + to.failed + another.failed, 0u);
 }
 
-TEST_F(VerbsTransportTest, InfiniBandPorts) {
-  start({.infiniband = true});
-  VerbsPort port;
-  std::string reason;
-  ASSERT_TRUE(test::verbs_module().examine({}, port, reason)) << reason;
-  EXPECT_EQ(port.name, "fake0:1");
-  VerbsProcess from, to;
-  Stream stream(from, to);
-  connect(from, to, stream);
-}
-
 TEST_F(VerbsTransportTest, PacketsAreMarkedAsTheFabricDemands) {
   start({.pkeys = {0xffff, 0x8005}});
   constexpr uint8_t level = 5, traffic_class = 96;
@@ -329,4 +314,4 @@ TEST_F(VerbsTransportTest, APortOutsideThePartitionIsNotUsed) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test
