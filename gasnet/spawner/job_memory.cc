@@ -1,49 +1,36 @@
-/* job_memory.cc: memfd_create, variables.
+/* job_memory.cc: paths, variables.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "spawner/job_memory.h"
 
-#include <linux/futex.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <climits>
 #include <cstdlib>
 #include <string>
+
+#include "job/futex.h"
+#include "job/shared_memory.h"
 
 namespace lintel::gasnet {
 namespace {
 
 constexpr size_t kBarrierBytes = 4096;
 
-/** @return its descriptor, which stays open; -1 if the kernel refuses. */
-int make_memory(const char* name, size_t bytes) {
-  const int descriptor = memfd_create(name, MFD_CLOEXEC);
-  if (descriptor < 0 || ftruncate(descriptor, static_cast<off_t>(bytes)) == 0) return descriptor;
-  close(descriptor);
-  return -1;
-}
-
-void set_path(const char* variable, int descriptor) {
+/** @param memory  stays open: child processes find it by its descriptor. */
+void set_path(const char* variable, const SharedMemory& memory) {
   const std::string path =
-      "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(descriptor);
+      "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(memory.descriptor());
   setenv(variable, path.c_str(), 1);
 }
 
 }  // namespace
 
 void* provide_memory(const char* variable, size_t bytes) {
-  const int descriptor = make_memory(variable, bytes);
-  if (descriptor < 0) return nullptr;
-  void* const address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (address == MAP_FAILED) {
-    close(descriptor);
-    return nullptr;
-  }
-  set_path(variable, descriptor);
-  return address;
+  SharedMemory memory;
+  if (!memory.create(variable, bytes)) return nullptr;
+  set_path(variable, memory);
+  return memory.address();
 }
 
 void JobMemory::provide() {
@@ -54,14 +41,14 @@ void JobMemory::provide() {
   if (!words_) return;
   words_->version.store(kVersion, std::memory_order_relaxed);
   // The processes give it its size.
-  const int control = make_memory("gasnetrun", 0);
-  if (control >= 0) set_path("GASNETRUN_MEMORY", control);
+  SharedMemory control;
+  if (control.make("gasnetrun")) set_path("GASNETRUN_MEMORY", control);
 }
 
 void JobMemory::note_end() {
   if (!words_) return;
   words_->ended.store(1, std::memory_order_release);
-  syscall(SYS_futex, &words_->generation, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  futex_wake_all(words_->generation);
 }
 
 }  // namespace lintel::gasnet

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "shm/link_failures.h"
+#include "shm/link_ends.h"
 #include "shm/receive_lanes.h"
 #include "shm/segment.h"
 #include "shm/shm_links.h"

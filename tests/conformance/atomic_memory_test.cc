@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "atomic_oracle.h"
 #include "operations.h"
+#include "support/atomic_oracle.h"
 
 namespace lintel::test {
 namespace {

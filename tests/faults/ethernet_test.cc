@@ -1,18 +1,10 @@
-// Ethernets through DPDK: peers that die and return at another port, foreign frames, two processes
-// with the same name, and hosts with shared memory.
+// Ethernets through DPDK: peers that die and return at another port, two processes with
+// the same name, and hosts with shared memory.
 #include "support/ethernet.h"
 
-#include <arpa/inet.h>
-#include <linux/if_packet.h>
-#include <net/if.h>
 #include <portals4_lintel.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <cstring>
-#include <random>
 #include <string>
 #include <thread>
 
@@ -29,7 +21,6 @@ namespace lintel::test {
 namespace {
 
 constexpr ptl_pt_index_t pt_index = 4;
-constexpr uint16_t ether_type = 0x88b5;
 
 class EthernetTest : public testing::TestWithParam<Ethernet> {};
 
@@ -170,94 +161,6 @@ TEST(EthernetNamesTest, APidThatIsInUseElsewhereIsRefused) {
     // The port can be opened again, and another pid is available.
     const Interface interface(matching_physical, {.pid = 78});
     rank.barrier();
-  });
-}
-
-int packet_socket(const char* port, std::array<unsigned char, 6>& mac, int& index) {
-  const int descriptor = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ether_type));
-  ifreq request{};
-  std::strcpy(request.ifr_name, port);
-  EXPECT_EQ(ioctl(descriptor, SIOCGIFHWADDR, &request), 0);
-  std::memcpy(mac.data(), request.ifr_hwaddr.sa_data, mac.size());
-  EXPECT_EQ(ioctl(descriptor, SIOCGIFINDEX, &request), 0);
-  index = request.ifr_ifindex;
-  return descriptor;
-}
-
-// Ranks 0 and 1 exchange messages. Rank 2 is at rank 0's end of the cable and sends random frames.
-// spec 3.3.7
-TEST(EthernetStrangerTest, AFloodOfNonsenseIsCountedAndDoesNoHarm) {
-  std::string why;
-  if (!is_there(Ethernet::af_packet, why)) GTEST_SKIP() << why;
-  run_ranks(3, options(), [&](Rank& rank) {
-    std::vector<std::byte> memory(64 * 1024);
-    if (rank.index() == 2) {
-      enter_host_of(0, Ethernet::af_packet);
-      rank.await(1, 1, 1);
-      std::array<unsigned char, 6> own_mac{};
-      sockaddr_ll to{};
-      const int stranger = packet_socket("port0", own_mac, to.sll_ifindex);
-      to.sll_family = AF_PACKET;
-      to.sll_halen = 6;
-      const uint64_t target = rank.flag(1, 1);
-      std::mt19937 dice(5);
-      std::vector<unsigned char> frame;
-      while (rank.flag(0, 0) == 0) {
-        frame.resize(14 + dice() % (dice() % 8 == 0 ? 8000 : 200));
-        for (unsigned char& byte : frame) byte = static_cast<unsigned char>(dice());
-        if (dice() % 4 != 0) std::memcpy(frame.data(), &target, 6);
-        if (dice() % 4 == 0) std::memset(frame.data(), 0xff, 6);
-        frame[6] = 2;  // from a unicast address
-        frame[12] = ether_type >> 8;
-        frame[13] = ether_type & 0xff;
-        if (frame.size() > 24 && dice() % 2 == 0) {
-          const unsigned kind = 1 + dice() % 2;
-          const auto word = static_cast<uint16_t>(kind << 14 | (frame.size() - 16));
-          std::memcpy(frame.data() + 14, &word, sizeof word);
-          frame[16 + 4] = 1;                                        // the version of either kind
-          frame[16 + 5] = static_cast<unsigned char>(dice() % 13);  // a type
-        }
-        sendto(stranger, frame.data(), frame.size(), 0, reinterpret_cast<const sockaddr*>(&to),
-               sizeof to);
-      }
-      close(stranger);
-      return;
-    }
-    join_ethernet(rank.index(), Ethernet::af_packet);
-    rank.initialise();
-    const ptl_pid_t pid = rank.reserved_pid(rank.index());
-    const Interface interface(matching_physical, {.pid = pid});
-    const EventQueue events(interface.handle(), 1024);
-    ptl_process_t peer{};
-    must(PtlGetPhysId(interface.handle(), &peer));
-    peer.phys.pid = rank.reserved_pid(1 - rank.index());
-    if (rank.index() == 1) {
-      fill(memory, 1);
-      accept_puts(interface, pt_index, std::span(memory).first(4096), events.handle(),
-                  PTL_ME_EVENT_COMM_DISABLE);
-      std::array<unsigned char, 6> mac{};
-      int ignored = 0;
-      close(packet_socket("port1", mac, ignored));
-      uint64_t number = 0;
-      std::memcpy(&number, mac.data(), mac.size());
-      rank.raise(1, number);
-      rank.await(0, 0, 1);
-      EXPECT_GT(interface.status(PTL_SR_LINTEL_FRAMES_DROPPED), 100);
-      EXPECT_EQ(interface.status(PTL_SR_DROP_COUNT), 0);
-      expect_pattern(std::span(memory).subspan(4096), 1, 4096);
-      rank.raise(2);
-    } else {
-      rank.await(1, 1, 1);
-      const Descriptor descriptor(interface.handle(), memory, PTL_MD_EVENT_SEND_DISABLE,
-                                  events.handle());
-      const int rounds = long_tests() ? 100'000 : 3'000;
-      for (int i = 0; i < rounds; ++i) {
-        fill(std::span(memory).first(4096), static_cast<uint32_t>(i));
-        EXPECT_EQ(put(events, descriptor, peer, 4096), PTL_NI_OK);
-      }
-      rank.raise(0);
-      rank.await(1, 2, 1);
-    }
   });
 }
 

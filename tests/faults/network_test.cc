@@ -73,29 +73,6 @@ INSTANTIATE_TEST_SUITE_P(Networks, Network,
                                          Net::verbs_ud),
                          network_name);
 
-// Every byte of messages of all sizes is checked, through a network that loses one frame in ten.
-// spec 3.15.2
-TEST_P(Network, AStreamOfRandomSizesSurvivesTheLossOfATenth) {
-  // An emulated machine moves a megabyte a second, and these messages have 14 KB on average.
-  const uint64_t count = machine_slowdown() > 1 ? 1'000
-                         : long_tests()         ? 100'000
-                         : slowdown > 1         ? 5'000
-                                                : 20'000;
-  const RunOptions options = over_udp({{"PTL_FAULTS", "drop=0.1,seed=3"},
-                                       {"PTL_UDP_FRAME_BYTES", "1472"},
-                                       {"PTL_DPDK_MTU", "1500"}},
-                                      long_tests() ? Milliseconds{600'000} : 8 * test_deadline);
-  run(2, options, [&](Rank& rank) {
-    const Interface interface(rank, matching_physical);
-    exchange({.messages = count, .pt_index = pt_index}, rank, interface);
-    // Queue pairs lose nothing, and the few datagrams before them may all arrive.
-    if (rank.index() == 0 && GetParam() != Net::verbs) {
-      EXPECT_GT(interface.status(PTL_SR_LINTEL_RETRANSMISSIONS), 0);
-    }
-    rank.barrier();
-  });
-}
-
 // The target overwrites its memory as soon as the event permits this, while frames of the data may
 // still be retransmitted.
 // spec 3.13.1
@@ -282,53 +259,6 @@ TEST_P(Network, UnreliablePutsArriveOrAreLostButNeverHalf) {
       EXPECT_LT(arrived, count);
       EXPECT_GT(arrived, count / 2);
       expect_pattern(std::span(memory).first(1000), 5);
-    }
-    rank.barrier();
-  });
-}
-
-// A process that cannot prove the key of the job can connect to no process of the job.
-// spec 3.13.3
-TEST_P(Network, AnotherJobIsRefusedAndCounted) {
-  run(2, over_udp(), [&](Rank& rank) {
-    setenv("PTL_JOB_KEY", rank.index() == 0 ? "one" : "", 1);
-    std::vector<std::byte> memory(64);
-    const Interface interface(rank, matching_physical);
-    const EventQueue events(interface.handle(), 64);
-    accept_puts(interface, pt_index, memory, events.handle());
-    rank.barrier();
-    if (rank.index() == 1) {
-      const Descriptor descriptor(interface.handle(), memory, 0, events.handle());
-      must(PtlPut(descriptor.handle(), 0, 8, PTL_ACK_REQ, interface.address(0), pt_index, 0, 0,
-                  nullptr, 0));
-      events.expect(PTL_EVENT_SEND, PTL_NI_UNDELIVERABLE);
-    }
-    rank.barrier();
-    if (rank.index() == 0) {
-      events.expect_empty();
-      EXPECT_GE(interface.status(PTL_SR_LINTEL_CONNECTIONS_REFUSED), 1);
-    }
-    rank.barrier();
-  });
-}
-
-// spec 3.8
-TEST_P(Network, TheJobKeyLetsThoseInWhoKnowIt) {
-  run(2, over_udp({{"PTL_JOB_KEY", "a secret of the job"}}), [&](Rank& rank) {
-    std::vector<std::byte> memory(100'000);
-    const Interface interface(rank, matching_physical);
-    const EventQueue events(interface.handle(), 64);
-    accept_puts(interface, pt_index, memory, rank.index() == 1 ? events.handle() : PTL_EQ_NONE);
-    rank.barrier();
-    if (rank.index() == 0) {
-      fill(memory, 3);
-      const Descriptor descriptor(interface.handle(), memory, 0, events.handle());
-      must(PtlPut(descriptor.handle(), 0, memory.size(), PTL_ACK_REQ, interface.address(1),
-                  pt_index, 0, 0, nullptr, 0));
-      events.expect_all({PTL_EVENT_SEND, PTL_EVENT_ACK});
-    } else {
-      events.expect(PTL_EVENT_PUT);
-      expect_pattern(memory, 3);
     }
     rank.barrier();
   });

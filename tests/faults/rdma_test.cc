@@ -56,43 +56,6 @@ TEST_P(RdmaTest, ALongStreamOfAllSizesArrivesByteForByte) {
   });
 }
 
-// Nine processes have one queue pair each. It is given to one peer after the other; messages to all
-// other peers are sent as datagrams.
-// spec 3.15.2, 2.1
-TEST_P(RdmaTest, OneQueuePairServesEightPeers) {
-  run(9, {{"PTL_PEER_TIMEOUT_MS", rdma_timeout_ms()}, {"PTL_VERBS_MAX_RC", "1"}}, [](Rank& rank) {
-    constexpr std::size_t block = 10'000;  // too long for buffers
-    constexpr uint32_t rounds = 3;
-    const auto ranks = static_cast<std::size_t>(rank.count());
-    const auto self = static_cast<uint32_t>(rank.index());
-    std::vector<std::byte> received(block * ranks);
-    std::vector<std::byte> sent(block * ranks);
-    const Interface interface(rank, matching_physical);
-    const EventQueue arrivals(interface.handle());
-    const EventQueue events(interface.handle());
-    accept_puts(interface, pt_index, received, arrivals.handle());
-    const Descriptor source(interface.handle(), sent, PTL_MD_EVENT_SEND_DISABLE, events.handle());
-    rank.barrier();
-    for (uint32_t round = 0; round < rounds; ++round) {
-      for (std::size_t to = 0; to < ranks; ++to) {
-        fill(std::span(sent).subspan(block * to, block),
-             round * 1000 + self * 16 + static_cast<uint32_t>(to));
-        must(PtlPut(source.handle(), block * to, block, PTL_ACK_REQ,
-                    interface.address(static_cast<int>(to)), pt_index, 0, block * self, nullptr,
-                    0));
-      }
-      for (std::size_t i = 0; i < ranks; ++i) {
-        events.expect(PTL_EVENT_ACK);
-        arrivals.expect(PTL_EVENT_PUT);
-      }
-      for (uint32_t from = 0; from < ranks; ++from)
-        expect_pattern(std::span(received).subspan(block * from, block),
-                       round * 1000 + from * 16 + self);
-      rank.barrier();
-    }
-  });
-}
-
 // The network interface of a software device at one end of a cable; empty if this device has none.
 std::string cable_end_of(const std::string& device) {
   std::string name;

@@ -3,8 +3,8 @@
 
 #include <portals4.h>
 
-#include "conformance/atomic_oracle.h"
 #include "fuzz/program.h"
+#include "support/atomic_oracle.h"
 
 namespace lintel::fuzz {
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "conformance/atomic_oracle.h"
 #include "fuzz/trigger_plan.h"
+#include "support/atomic_oracle.h"
 
 namespace lintel::fuzz {
 

@@ -106,23 +106,6 @@ TEST_P(PollingTest, ALoopBesideOneThatWaitsLetsItHaveTheProcessor) {
   });
 }
 
-// spec 1.6, 3.13.7, 3.13.9
-TEST_P(PollingTest, ALookNowAndThenKeepsTheProcessor) {
-  RunOptions options;
-  options.environment = {{"PTL_PROGRESS", "caller"}};  // no other thread takes the poll token
-  run_ranks(1, options, [poll = GetParam()](Rank& rank) {
-    const Interface interface(rank, matching_physical);
-    const EventQueue events(interface.handle());
-    const uint64_t before = yields;
-    ptl_event_t event{};
-    for (int i = 0; i < 1000; ++i) {
-      ASSERT_EQ(poll(events.handle(), &event), PTL_EQ_EMPTY);
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
-    }
-    EXPECT_EQ(yields, before);
-  });
-}
-
 // Messages that are queued for the stopped process in shared memory stay there, however often the
 // caller yields.
 // spec 1.6, 3.15.2

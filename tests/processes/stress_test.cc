@@ -184,37 +184,5 @@ TEST(OversubscriptionTest, EightWaitingProcessesDoNotStandInEachOthersWay) {
   });
 }
 
-// spec 2.9
-TEST(OversubscriptionTest, EightProcessesExchangeLargeMessages) {
-  run_ranks(8, [](Rank& rank) {
-    constexpr std::size_t bytes = 1u << 20u;
-    std::vector<std::byte> received(bytes);
-    std::vector<std::byte> sent(bytes);
-    fill(sent, static_cast<uint32_t>(rank.index()));
-    const Interface interface(rank, nonmatching_logical);
-    const EventQueue events(interface.handle());
-    const EventQueue acks(interface.handle());
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
-    interface.append(pt_index, {.start = received.data(),
-                                .length = bytes,
-                                .options = PTL_LE_OP_PUT | PTL_LE_EVENT_LINK_DISABLE});
-    const Descriptor source(interface.handle(), sent, PTL_MD_EVENT_SEND_DISABLE, acks.handle());
-    for (int step = 1; step < rank.count(); ++step) {
-      const int to = (rank.index() + step) % rank.count();
-      const int from = (rank.index() - step + rank.count()) % rank.count();
-      rank.barrier();
-      must(PtlPut(source.handle(), 0, bytes, PTL_ACK_REQ, interface.address(to), pt_index, 0, 0,
-                  nullptr, 0));
-      const ptl_event_t event = events.expect(PTL_EVENT_PUT);
-      ASSERT_EQ(event.initiator.rank, static_cast<ptl_rank_t>(from));
-      ASSERT_EQ(event.ni_fail_type, PTL_NI_OK);
-      expect_pattern(received, static_cast<uint32_t>(from));
-      acks.expect(PTL_EVENT_ACK);
-    }
-    rank.barrier();
-  });
-}
-
 }  // namespace
 }  // namespace lintel::test

@@ -142,10 +142,7 @@ void Simulation::change_scene() {
   for (; next_change_ < changes_.size() && changes_[next_change_].at_ns <= virtual_now_ns;
        ++next_change_) {
     const Change& change = changes_[next_change_];
-    if (change.begins)
-      begin(*change.incident);
-    else
-      end(*change.incident);
+    apply(*change.incident, change.begins);
   }
 }
 
@@ -160,116 +157,86 @@ void Simulation::cut_data(uint32_t to, int change) {
   for (uint32_t from = 0; from < places_.size(); ++from) network_.cut_data(from, to, is_cut);
 }
 
-void Simulation::begin(const Incident& incident) {
+void Simulation::note_severe(const Incident& incident) {
+  if (!scenario_.is_severe(incident)) return;
+  const bool everybody = incident.kind == IncidentKind::worsen;
+  for (uint32_t i = 0; i < places_.size(); ++i)
+    if (everybody || i == incident.process) record_.note_severe_incident(i);
+}
+
+void Simulation::apply(const Incident& incident, bool begins) {
   Place& place = places_[incident.process];
-  if (scenario_.is_severe(incident)) {
-    const bool everybody = incident.kind == IncidentKind::worsen;
-    for (uint32_t i = 0; everybody && i < places_.size(); ++i) record_.note_severe_incident(i);
-    record_.note_severe_incident(incident.process);
-  }
+  SimulatedProcess& process = *place.process;
+  const int change = begins ? 1 : -1;
+  if (begins) note_severe(incident);
   switch (incident.kind) {
     case IncidentKind::cut_one_way:
-      cut(incident.process, incident.other, 1);
+      cut(incident.process, incident.other, change);
       break;
     case IncidentKind::cut_both_ways:
-      cut(incident.process, incident.other, 1);
-      cut(incident.other, incident.process, 1);
+      cut(incident.process, incident.other, change);
+      cut(incident.other, incident.process, change);
       break;
     case IncidentKind::isolate:
       for (uint32_t i = 0; i < places_.size(); ++i) {
-        cut(incident.process, i, 1);
-        cut(i, incident.process, 1);
+        cut(incident.process, i, change);
+        cut(i, incident.process, change);
       }
       break;
     case IncidentKind::stop:
-      place.stopped_until_ns =
-          std::max(place.stopped_until_ns, virtual_now_ns + incident.duration_ns);
+      if (begins)
+        place.stopped_until_ns =
+            std::max(place.stopped_until_ns, virtual_now_ns + incident.duration_ns);
       break;
     case IncidentKind::suspend:
-      for (uint32_t i = 0; i < places_.size(); ++i)
+      for (uint32_t i = 0; begins && i < places_.size(); ++i)
         places_[i].stopped_until_ns =
             std::max(places_[i].stopped_until_ns,
                      virtual_now_ns + incident.duration_ns + scenario_.stagger_ns(i));
       break;
     case IncidentKind::slow_down:
-      place.process->set_poll_ns(slow_poll_ns);
+      process.set_poll_ns(begins ? slow_poll_ns : scenario_.processes[incident.process].poll_ns);
       break;
     case IncidentKind::fill_link:
-      if (place.process->is_running()) place.process->set_full(true);
+      if (process.is_running()) process.set_full(begins);
       break;
     case IncidentKind::restart:
     case IncidentKind::leave:
+      if (begins) {
+        if (process.is_running()) process.end(incident.kind == IncidentKind::leave);
+      } else if (!process.is_running() && dead_[incident.process] == 0) {
+        process.set_mtu(incident.mtu);
+        process.start();
+        schedule(incident.process, virtual_now_ns);
+      }
+      break;
     case IncidentKind::die:
-      if (place.process->is_running()) place.process->end(incident.kind == IncidentKind::leave);
-      if (incident.kind == IncidentKind::die) dead_[incident.process] = 1;
+      if (!begins) {
+        forget(incident.process);
+        break;
+      }
+      if (process.is_running()) process.end(false);
+      dead_[incident.process] = 1;
       break;
     case IncidentKind::jump:
-      virtual_now_ns += incident.duration_ns;
+      if (begins) virtual_now_ns += incident.duration_ns;
       break;
     case IncidentKind::worsen:
-      ++worsened_;
+      worsened_ += change;
       for (PairTrouble pair : scenario_.trouble) {
-        pair.trouble.drop = worsened_drop;
+        if (worsened_ != 0) pair.trouble.drop = worsened_drop;
         network_.set_trouble(pair.from, pair.to, pair.trouble);
       }
       break;
     case IncidentKind::narrow:
-      narrowed_.insert(incident.mtu);
-      network_.set_longest(*narrowed_.begin());
-      break;
-    case IncidentKind::take_nothing:
-      cut_data(incident.process, 1);
-      break;
-  }
-}
-
-void Simulation::end(const Incident& incident) {
-  Place& place = places_[incident.process];
-  switch (incident.kind) {
-    case IncidentKind::cut_one_way:
-      cut(incident.process, incident.other, -1);
-      break;
-    case IncidentKind::cut_both_ways:
-      cut(incident.process, incident.other, -1);
-      cut(incident.other, incident.process, -1);
-      break;
-    case IncidentKind::isolate:
-      for (uint32_t i = 0; i < places_.size(); ++i) {
-        cut(incident.process, i, -1);
-        cut(i, incident.process, -1);
-      }
-      break;
-    case IncidentKind::stop:
-    case IncidentKind::suspend:
-    case IncidentKind::jump:
-      break;
-    case IncidentKind::slow_down:
-      place.process->set_poll_ns(scenario_.processes[incident.process].poll_ns);
-      break;
-    case IncidentKind::fill_link:
-      if (place.process->is_running()) place.process->set_full(false);
-      break;
-    case IncidentKind::restart:
-    case IncidentKind::leave:
-      if (place.process->is_running() || dead_[incident.process] != 0) break;
-      place.process->set_mtu(incident.mtu);
-      place.process->start();
-      schedule(incident.process, virtual_now_ns);
-      break;
-    case IncidentKind::die:
-      forget(incident.process);
-      break;
-    case IncidentKind::worsen:
-      if (--worsened_ != 0) break;
-      for (const PairTrouble& pair : scenario_.trouble)
-        network_.set_trouble(pair.from, pair.to, pair.trouble);
-      break;
-    case IncidentKind::narrow:
-      narrowed_.erase(narrowed_.find(incident.mtu));
+      if (begins)
+        narrowed_.insert(incident.mtu);
+      else
+        narrowed_.erase(narrowed_.find(incident.mtu));
       network_.set_longest(narrowed_.empty() ? UINT32_MAX : *narrowed_.begin());
       break;
     case IncidentKind::take_nothing:
-      cut_data(incident.process, -1);
+      cut_data(incident.process, change);
       break;
   }
 }

@@ -52,8 +52,8 @@ class Simulation {
   void deliver(uint32_t frame);
   void run_process(uint32_t index);
   void change_scene();
-  void begin(const Incident& incident);
-  void end(const Incident& incident);
+  void apply(const Incident& incident, bool begins);
+  void note_severe(const Incident& incident);
   void cut(uint32_t from, uint32_t to, int change);
   void cut_data(uint32_t to, int change);
   void forget(uint32_t dead);

@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include <atomic>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -70,34 +69,6 @@ TEST_F(ArenaTest, ObjectsInUseStayWhereTheyAre) {
     seen[index] = true;
   }
   EXPECT_EQ(arena_.allocate(), arena_.no_index);
-}
-
-TEST_F(ArenaTest, OthersAllocateMeanwhile) {
-  std::atomic<bool> stop{false};
-  std::thread other([&] {
-    while (!stop.load()) {
-      uint32_t indexes[32];
-      for (uint32_t& index : indexes) {
-        index = arena_.allocate();
-        ASSERT_LT(index, capacity);
-        arena_.at(index).bytes[0] = static_cast<std::byte>(index);
-      }
-      for (const uint32_t index : indexes) {
-        ASSERT_EQ(arena_.at(index).bytes[0], static_cast<std::byte>(index));
-        arena_.release(index);
-      }
-    }
-  });
-  for (unsigned round = 0; round < 200; ++round) {
-    use(64);
-    for (const uint32_t index : held_) arena_.release(index);
-    held_.clear();
-    arena_.trim();
-  }
-  stop = true;
-  other.join();
-  arena_.trim();
-  EXPECT_EQ(arena_.high_water(), 0u);
 }
 
 }  // namespace

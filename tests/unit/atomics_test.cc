@@ -5,63 +5,36 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <complex>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "atomics_oracle.h"
+#include "atomics_test_support.h"
+#include "support/atomic_oracle.h"
 
 namespace lintel {
 namespace {
 
 using test::apply_at;
-using test::expected_value;
-using test::for_each_datatype;
-using test::interesting_value;
+using test::Datatype;
 using test::load_value;
-using test::same_value;
-
-// Table 3-4 as text: the kinds of datatypes and the functions of each operation.
-struct Row {
-  ptl_op_t operation;
-  std::string_view kinds;      // i: integral, f: floating, c: complex
-  std::string_view functions;  // a: PtlAtomic, f: PtlFetchAtomic, s: PtlSwap
-};
-constexpr Row rows[] = {
-    {PTL_MIN, "if", "af"},     {PTL_MAX, "if", "af"},      {PTL_SUM, "ifc", "af"},
-    {PTL_DIFF, "ifc", "af"},   {PTL_PROD, "ifc", "af"},    {PTL_LOR, "i", "af"},
-    {PTL_LAND, "i", "af"},     {PTL_BOR, "i", "af"},       {PTL_BAND, "i", "af"},
-    {PTL_LXOR, "i", "af"},     {PTL_BXOR, "i", "af"},      {PTL_SWAP, "ifc", "s"},
-    {PTL_CSWAP, "ifc", "s"},   {PTL_CSWAP_NE, "ifc", "s"}, {PTL_CSWAP_LE, "if", "s"},
-    {PTL_CSWAP_LT, "if", "s"}, {PTL_CSWAP_GE, "if", "s"},  {PTL_CSWAP_GT, "if", "s"},
-    {PTL_MSWAP, "i", "s"},
-};
-
-template <typename T>
-constexpr char kind_of = std::is_integral_v<T>         ? 'i'
-                         : std::is_floating_point_v<T> ? 'f'
-                                                       : 'c';
-
-[[nodiscard]] bool has(std::string_view set, char c) { return set.find(c) != set.npos; }
 
 TEST(AtomicsTest, CombinationsAreThoseOfTheTable) {
-  for (const Row& row : rows) {
-    for_each_datatype([&row]<typename T>(ptl_datatype_t datatype) {
-      const bool allowed = has(row.kinds, kind_of<T>);
-      const auto check = [&](AtomicFunction function, char letter) {
-        EXPECT_EQ(atomic_allowed(row.operation, datatype, function),
-                  allowed && has(row.functions, letter))
-            << row.operation << " on " << datatype << " with " << letter;
+  for (const ptl_op_t operation : test::all_atomic_operations()) {
+    for (const Datatype& datatype : test::all_datatypes()) {
+      const auto check = [&](AtomicFunction function, test::AtomicFunction same) {
+        EXPECT_EQ(atomic_allowed(operation, datatype.type, function),
+                  test::is_legal(same, operation, datatype))
+            << operation << " on " << datatype.type;
       };
-      check(AtomicFunction::atomic, 'a');
-      check(AtomicFunction::fetch_atomic, 'f');
-      check(AtomicFunction::swap, 's');
-    });
+      check(AtomicFunction::atomic, test::AtomicFunction::atomic);
+      check(AtomicFunction::fetch_atomic, test::AtomicFunction::fetch_atomic);
+      check(AtomicFunction::swap, test::AtomicFunction::swap);
+    }
   }
 }
 
@@ -77,39 +50,36 @@ TEST(AtomicsTest, UnknownValuesAreNotAllowed) {
 }
 
 TEST(AtomicsTest, SizesAndSingleItemOperations) {
-  for_each_datatype([]<typename T>(ptl_datatype_t datatype) {
-    EXPECT_EQ(datatype_size(datatype), sizeof(T)) << datatype;
-    EXPECT_LE(sizeof(T), max_datatype_size);
-  });
-  for (const Row& row : rows) {
-    const bool single = has(row.functions, 's') && row.operation != PTL_SWAP;
-    EXPECT_EQ(is_single_item(row.operation), single) << row.operation;
+  for (const Datatype& datatype : test::all_datatypes()) {
+    EXPECT_EQ(datatype_size(datatype.type), datatype.bytes) << datatype.type;
+    EXPECT_LE(datatype.bytes, max_datatype_size);
   }
+  for (const ptl_op_t operation : test::all_atomic_operations())
+    EXPECT_EQ(is_single_item(operation), test::is_single_item(operation)) << operation;
 }
 
 enum class Place { accessible, guarded, vector };
 
 // One call with random values, `shift` bytes after an alignment of 64, compared with the oracle.
-template <typename T>
-void check_call(std::mt19937_64& random, ptl_op_t operation, ptl_datatype_t datatype, size_t items,
+void check_call(std::mt19937& random, ptl_op_t operation, const Datatype& datatype, size_t items,
                 size_t shift, Place place, bool fetch) {
   constexpr std::byte filler{0xee};
   constexpr size_t margin = 64;
-  const size_t bytes = items * sizeof(T);
+  const size_t bytes = items * datatype.bytes;
   std::vector<std::byte> memory(2 * margin + bytes + 128, filler);
   auto* aligned = memory.data();
   while (reinterpret_cast<uintptr_t>(aligned) % 64 != 0) ++aligned;
   std::byte* const target = aligned + shift;
   std::vector<std::byte> data(bytes + 1 + shift, filler);
   std::byte operand[max_datatype_size + 1];
-  const auto put = [](std::byte* to, const T& value) { std::memcpy(to, &value, sizeof(T)); };
   std::byte* const data_start = data.data() + (shift + 1) % 3;
   for (size_t i = 0; i < items; ++i) {
-    put(target + i * sizeof(T), interesting_value<T>(random));
-    put(data_start + i * sizeof(T), interesting_value<T>(random));
+    test::draw_extreme_item(random, datatype, target + i * datatype.bytes);
+    test::draw_extreme_item(random, datatype, data_start + i * datatype.bytes);
   }
   // Often equal to the target value: otherwise conditional swaps would rarely happen.
-  put(operand + 1, random() % 2 == 0 ? load_value<T>(target) : interesting_value<T>(random));
+  test::draw_extreme_item(random, datatype, operand + 1);
+  if (random() % 2 == 0) std::memcpy(operand + 1, target, datatype.bytes);
   const std::vector<std::byte> before = memory;
   const std::byte* const old_target = before.data() + (target - memory.data());
   std::vector<std::byte> fetched(bytes + 3, filler);
@@ -120,7 +90,8 @@ void check_call(std::mt19937_64& random, ptl_op_t operation, ptl_datatype_t data
   const uint64_t offset = shift;
   if (place == Place::vector) {
     for (size_t done = 0; done < shift + bytes;) {
-      const size_t part = std::min<size_t>(random() % (2 * sizeof(T) + 2), shift + bytes - done);
+      const size_t part =
+          std::min<size_t>(random() % (2 * datatype.bytes + 2), shift + bytes - done);
       elements.push_back({aligned + done, part});
       done += part;
     }
@@ -128,18 +99,15 @@ void check_call(std::mt19937_64& random, ptl_op_t operation, ptl_datatype_t data
   } else {
     ASSERT_TRUE(region.open(aligned, shift + bytes, false, place == Place::accessible));
   }
-  ASSERT_TRUE(apply_atomic(operation, datatype, region, offset, data_start, operand + 1,
+  ASSERT_TRUE(apply_atomic(operation, datatype.type, region, offset, data_start, operand + 1,
                            fetched_start, items));
 
-  for (size_t i = 0; i < items; ++i) {
-    const T old_value = load_value<T>(old_target + i * sizeof(T));
-    const T now = load_value<T>(target + i * sizeof(T));
-    const T wanted =
-        expected_value<T>(operation, old_value, load_value<T>(data_start + i * sizeof(T)),
-                          load_value<T>(operand + 1));
-    ASSERT_TRUE(same_value(now, wanted))
-        << "operation " << operation << ", datatype " << datatype << ", item " << i << " of "
-        << items << ", shift " << shift << ", place " << static_cast<int>(place);
+  for (size_t at = 0; at < bytes; at += datatype.bytes) {
+    std::byte wanted[max_datatype_size];
+    test::apply_item(operation, datatype, old_target + at, data_start + at, operand + 1, wanted);
+    ASSERT_TRUE(test::equal_items(datatype, target + at, wanted))
+        << "operation " << operation << ", datatype " << datatype.type << ", byte " << at << " of "
+        << bytes << ", shift " << shift << ", place " << static_cast<int>(place);
   }
   if (fetch) {
     ASSERT_EQ(std::memcmp(fetched_start, old_target, bytes), 0);
@@ -151,26 +119,31 @@ void check_call(std::mt19937_64& random, ptl_op_t operation, ptl_datatype_t data
   ASSERT_EQ(outside, before) << "wrote beside the target";
 }
 
-void check_everywhere(const Row& row) {
-  std::mt19937_64 random(row.operation + 1);
-  for_each_datatype([&]<typename T>(ptl_datatype_t datatype) {
-    if (!has(row.kinds, kind_of<T>)) return;
-    for (size_t shift = 0; shift < std::max<size_t>(sizeof(T), 3); ++shift) {
+bool is_legal(ptl_op_t operation, const Datatype& datatype) {
+  return test::is_legal(test::AtomicFunction::atomic, operation, datatype) ||
+         test::is_legal(test::AtomicFunction::swap, operation, datatype);
+}
+
+void check_everywhere(ptl_op_t operation) {
+  std::mt19937 random(operation + 1);
+  for (const Datatype& datatype : test::all_datatypes()) {
+    if (!is_legal(operation, datatype)) continue;
+    for (size_t shift = 0; shift < std::max<size_t>(datatype.bytes, 3); ++shift) {
       for (const size_t items : {1u, 2u, 7u}) {
-        if (items != 1 && is_single_item(row.operation)) continue;
+        if (items != 1 && is_single_item(operation)) continue;
         for (const Place place : {Place::accessible, Place::guarded, Place::vector}) {
           for (int round = 0; round < 8; ++round)
-            check_call<T>(random, row.operation, datatype, items, shift, place, round % 2 == 0);
+            check_call(random, operation, datatype, items, shift, place, round % 2 == 0);
         }
       }
     }
     // Items that extend over two stripes.
-    for (size_t shift = 64 - sizeof(T); shift < 64; ++shift)
-      check_call<T>(random, row.operation, datatype, 1, shift, Place::guarded, true);
-  });
+    for (size_t shift = 64 - datatype.bytes; shift < 64; ++shift)
+      check_call(random, operation, datatype, 1, shift, Place::guarded, true);
+  }
 }
 
-class AtomicsOperationTest : public testing::TestWithParam<Row> {
+class AtomicsOperationTest : public testing::TestWithParam<ptl_op_t> {
  protected:
   void SetUp() override { install_fault_handler(); }
 };
@@ -179,10 +152,10 @@ TEST_P(AtomicsOperationTest, AgreesWithOracleOnAllTypesAndAlignments) {
   check_everywhere(GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(AllOperations, AtomicsOperationTest, testing::ValuesIn(rows),
-                         [](const auto& info) {
-                           return "Operation" + std::to_string(info.param.operation);
-                         });
+INSTANTIATE_TEST_SUITE_P(AllOperations, AtomicsOperationTest,
+                         testing::ValuesIn(test::all_atomic_operations().begin(),
+                                           test::all_atomic_operations().end()),
+                         [](const auto& info) { return "Operation" + std::to_string(info.param); });
 
 TEST(AtomicsTest, NotANumberNeverWinsMinimumOrMaximum) {
   const double nan = std::numeric_limits<double>::quiet_NaN();

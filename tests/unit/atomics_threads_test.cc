@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "atomics_oracle.h"
+#include "atomics_test_support.h"
 #include "core/operations/atomics.h"
 #include "support/deadlines.h"
 
@@ -75,30 +75,6 @@ TEST_F(AtomicsThreadsTest, ItemsThatOverlapExcludeEachOther) {
       apply_at(PTL_BXOR, PTL_UINT64_T, memory + start, data, nullptr, nullptr);
   });
   EXPECT_EQ(memory[shared], static_cast<std::byte>((1u << thread_count) - 1));
-}
-
-// Conditional swaps of a counter: each value is fetched by exactly one successful swap.
-TEST_F(AtomicsThreadsTest, ConditionalSwapsHappenOnce) {
-  for_each_datatype([]<typename T>(ptl_datatype_t datatype) {
-    if constexpr (sizeof(T) >= 4) {
-      for (const size_t shift : {size_t{0}, size_t{3}}) {
-        alignas(64) std::byte memory[64] = {};
-        constexpr int steps = rounds / 4;
-        std::vector<std::atomic<int>> winners(steps);
-        in_threads([&](unsigned) {
-          for (int i = 0; i < steps; ++i) {
-            const T data = T(static_cast<float>(i + 1));
-            const T operand = T(static_cast<float>(i));
-            T fetched{};
-            apply_at(PTL_CSWAP, datatype, memory + shift, &data, &operand, &fetched);
-            if (fetched == operand) winners[static_cast<size_t>(i)].fetch_add(1);
-          }
-        });
-        EXPECT_EQ(load_value<T>(memory + shift), T(static_cast<float>(steps)));
-        for (const std::atomic<int>& count : winners) ASSERT_EQ(count, 1) << datatype;
-      }
-    }
-  });
 }
 
 // PTL_COHERENT_ATOMICS: half of the threads use the processor's atomics on the same memory.

@@ -11,13 +11,8 @@
 #include "reliable/quiet_link.h"
 #include "udp_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::open_link;
-using test::receive;
-using test::route_between;
-using test::wait_until;
 
 TEST(DescriptorWatchTest, NoticesWhatArrivesOnceWhileEnabled) {
   const auto first = open_link();
@@ -103,4 +98,4 @@ TEST(QuietUdpLinkTest, IsNotWatchedWhileItIsAskedOften) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

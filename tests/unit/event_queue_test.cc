@@ -181,16 +181,6 @@ TEST_F(EventQueueTest, OldestEventsAreOverwrittenAndReportedOnce) {
   expect_next(1012);
 }
 
-TEST_F(EventQueueTest, SingleSlotWorks) {
-  ASSERT_TRUE(queue.open(1, 0, &gate));
-  ASSERT_EQ(queue.capacity(), 1u);
-  fill(1, 1);
-  expect_next(1);
-  fill(2, 5);
-  expect_next(6, GetStatus::dropped);
-  expect_empty();
-}
-
 // Random operations compared with a model, across the wrap of positions.
 TEST_F(EventQueueTest, AgreesWithModelAcrossWrapOfPositions) {
   constexpr uint64_t positions = uint64_t{1} << 46;
@@ -313,26 +303,6 @@ TEST_F(EventQueueTest, ResetForgetsEverything) {
   for (uint64_t i = 0; i < capacity; ++i) ASSERT_TRUE(queue.try_reserve()) << i;
   for (uint64_t i = 0; i < capacity; ++i) queue.post(numbered(i), true);
   for (uint64_t i = 0; i < capacity; ++i) expect_next(i);
-  expect_empty();
-}
-
-TEST_F(EventQueueTest, SizesCanAlternate) {
-  uint64_t number = 0;
-  for (int round = 0; round < 20; ++round) {
-    for (const uint64_t count : {100u, 3u, 5000u}) {
-      queue.reset();
-      ASSERT_TRUE(queue.open(count, 0, &gate));
-      ASSERT_LT(queue.capacity(), 2 * count);
-      expect_empty();
-      const uint64_t first = number;
-      for (uint64_t i = 0; i < count; ++i) queue.post(numbered(number++));
-      expect_next(first);
-      expect_next(first + 1);
-    }
-  }
-  queue.close();
-  queue.close();
-  ASSERT_TRUE(queue.open(3, 0, &gate));
   expect_empty();
 }
 

@@ -1,7 +1,4 @@
 // Event queues with several writers and readers at the same time (spec 2.9, 3.13.5, 3.13.7).
-#include <signal.h>
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -139,15 +136,6 @@ class EventQueueThreadsTest : public testing::Test {
   std::chrono::steady_clock::time_point deadline_;
 };
 
-constexpr uint64_t all_events = writer_count * events_per_writer;
-
-TEST_F(EventQueueThreadsTest, EveryEventArrivesOnceIfThereIsRoom) {
-  ASSERT_TRUE(queue.open(all_events, 0, &gate));
-  const auto received = run(reader_count, [this](const ptl_event_t& event) { queue.post(event); });
-  EXPECT_EQ(check_order(received), written());
-  EXPECT_EQ(count_dropped(received), 0u);
-}
-
 // A small ring that never overflows, since writers reserve their slots. Slots are reused all the
 // time.
 TEST_F(EventQueueThreadsTest, ReservedEventsAllArriveThroughASmallRing) {
@@ -190,44 +178,6 @@ TEST_F(EventQueueThreadsTest, OverflowKeepsOrderAndReportsEveryGap) {
   }
 }
 
-TEST_F(EventQueueThreadsTest, OverflowWithSeveralReadersDuplicatesNothing) {
-  ASSERT_TRUE(queue.open(16, 0, &gate));
-  const auto received = run(reader_count, [this](const ptl_event_t& event) { queue.post(event); });
-  const uint64_t total = check_order(received);
-  const uint64_t reports = count_dropped(received);
-  EXPECT_GE(total, queue.capacity());
-  EXPECT_LE(reports, written() - total);
-  EXPECT_EQ(reports == 0, total == written());
-}
-
-TEST_F(EventQueueThreadsTest, ReservationsAreCountedExactly) {
-  ASSERT_TRUE(queue.open(64, 4, &gate));
-  for (int i = 0; i < 4; ++i) queue.add_flow_control_slot();
-  std::atomic<int> held{0};
-  std::atomic<int> most{0};
-  std::vector<std::thread> threads;
-  const int room = static_cast<int>(queue.capacity()) - 4;
-  for (unsigned i = 0; i < 4; ++i) {
-    threads.emplace_back([&] {
-      for (uint64_t round = 0; round < events_per_writer; ++round) {
-        if (!queue.try_reserve()) continue;
-        const int now = held.fetch_add(1) + 1;
-        int known = most.load();
-        while (known < now && !most.compare_exchange_weak(known, now)) {
-        }
-        if (round % 1024 != 0) {  // some reservations are kept
-          held.fetch_sub(1);
-          queue.cancel_reservation();
-        }
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_LE(most, room);
-  while (queue.try_reserve()) held.fetch_add(1);
-  EXPECT_EQ(held, room);
-}
-
 // Another thread posts and reads events while this one tests for free slots.
 TEST_F(EventQueueThreadsTest, AQueueThatIsNeverFullRefusesNoReservation) {
   ASSERT_TRUE(queue.open(64, 0, &gate));
@@ -249,90 +199,6 @@ TEST_F(EventQueueThreadsTest, AQueueThatIsNeverFullRefusesNoReservation) {
   over = true;
   other.join();
   EXPECT_EQ(refused, 0u);
-}
-
-// Stops a writer in the middle of a post: the event to be posted lies in a page that cannot be read
-// until the test permits it.
-class StoppedWriter {
- public:
-  explicit StoppedWriter(EventQueue& queue) {
-    void* page =
-        mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    EXPECT_NE(page, MAP_FAILED);
-    page_ = static_cast<ptl_event_t*>(page);
-    *page_ = make_event(0, 1000);
-    EXPECT_EQ(mprotect(page, page_bytes, PROT_NONE), 0);
-    stopped_ = false;
-    go_on_ = false;
-    struct sigaction action {};
-    action.sa_sigaction = [](int, siginfo_t*, void*) {
-      stopped_ = true;
-      while (!go_on_) {
-      }
-      mprotect(page_, page_bytes, PROT_READ);
-    };
-    action.sa_flags = SA_SIGINFO;
-    EXPECT_EQ(sigaction(SIGSEGV, &action, &previous_), 0);
-    thread_ = std::thread([&queue] { queue.post(*page_); });
-    while (!stopped_) std::this_thread::yield();
-  }
-  void finish() {
-    go_on_ = true;
-    thread_.join();
-  }
-  ~StoppedWriter() {
-    if (thread_.joinable()) finish();
-    sigaction(SIGSEGV, &previous_, nullptr);
-    munmap(page_, page_bytes);
-  }
-  StoppedWriter(const StoppedWriter&) = delete;
-  StoppedWriter& operator=(const StoppedWriter&) = delete;
-
- private:
-  static constexpr size_t page_bytes = 4096;
-  static inline ptl_event_t* page_ = nullptr;
-  static inline std::atomic<bool> stopped_{false};
-  static inline std::atomic<bool> go_on_{false};
-  struct sigaction previous_ {};
-  std::thread thread_;
-};
-
-TEST_F(EventQueueThreadsTest, StoppedWriterHoldsUpButLosesNothing) {
-  ASSERT_TRUE(queue.open(4, 0, &gate));
-  StoppedWriter writer(queue);
-  for (uint64_t number = 1; number <= 3; ++number) queue.post(make_event(0, number));
-  ptl_event_t event;
-  EXPECT_EQ(queue.get(&event), GetStatus::empty);
-  writer.finish();
-  for (const uint64_t number : {1000u, 1u, 2u, 3u}) {
-    ASSERT_EQ(queue.get(&event), GetStatus::ok);
-    EXPECT_TRUE(is_whole(event));
-    EXPECT_EQ(reinterpret_cast<uint64_t>(event.start) / writer_count, number);
-  }
-  EXPECT_EQ(queue.get(&event), GetStatus::empty);
-}
-
-// The ring is full, and the next writer needs the slot that the stopped writer is filling.
-TEST_F(EventQueueThreadsTest, WriterThatLapsAStoppedOneWaitsForIt) {
-  ASSERT_TRUE(queue.open(4, 0, &gate));
-  StoppedWriter writer(queue);
-  for (uint64_t number = 1; number <= 3; ++number) queue.post(make_event(0, number));
-  std::atomic<bool> posted{false};
-  std::thread lapping([&] {
-    queue.post(make_event(0, 4));
-    posted = true;
-  });
-  std::this_thread::sleep_for(test::quiet_time);
-  EXPECT_FALSE(posted);
-  writer.finish();
-  lapping.join();
-  ptl_event_t event;
-  for (uint64_t number = 1; number <= 4; ++number) {
-    ASSERT_EQ(queue.get(&event), number == 1 ? GetStatus::dropped : GetStatus::ok);
-    EXPECT_TRUE(is_whole(event));
-    EXPECT_EQ(reinterpret_cast<uint64_t>(event.start) / writer_count, number);
-  }
-  EXPECT_EQ(queue.get(&event), GetStatus::empty);
 }
 
 }  // namespace

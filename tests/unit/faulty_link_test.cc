@@ -11,11 +11,8 @@
 #include "reliable_test_support.h"
 #include "udp_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::open_link;
-using test::pattern;
 
 TEST(FaultsTest, AreReadOrRefused) {
   Faults faults;
@@ -85,4 +82,4 @@ TEST(FaultsTest, FramesBetweenTwoFaultsGoTogether) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

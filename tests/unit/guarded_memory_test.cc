@@ -160,16 +160,6 @@ TEST_F(GuardedMemoryTest, ReportsFilesThatBecameShorter) {
   close(file);
 }
 
-TEST_F(GuardedMemoryTest, RecoversAgainAndAgain) {
-  const Brink brink;
-  uint64_t value = 0;
-  for (uint64_t i = 0; i < 20000; ++i) {
-    ASSERT_FALSE(guarded_copy(brink.end() - 3, &i, sizeof(i)));
-    ASSERT_TRUE(guarded_copy(&value, &i, sizeof(i)));
-    ASSERT_EQ(value, i);
-  }
-}
-
 TEST_F(GuardedMemoryTest, ThreadsRecoverIndependently) {
   const Brink brink;
   std::atomic<int> wrong{0};

@@ -38,25 +38,4 @@ TEST(Header, CAndCxxSeeTheSameLayout) {
   EXPECT_EQ(layout.features_offset, offsetof(ptl_ni_limits_t, features));
 }
 
-TEST(Header, HandlesOfNoObjectAreDistinct) {
-  const ptl_handle_eq_t no_queue = PTL_EQ_NONE;
-  const ptl_handle_ct_t no_counter = PTL_CT_NONE;
-  EXPECT_NE(no_queue, no_counter);
-  EXPECT_NE(no_queue, PTL_INVALID_HANDLE);
-  EXPECT_NE(no_counter, PTL_INVALID_HANDLE);
-}
-
-TEST(Header, DeprecatedOptionsHaveNoEffect) {
-  EXPECT_EQ(PTL_LE_ACK_DISABLE, 0u);
-  EXPECT_EQ(PTL_ME_ACK_DISABLE, 0u);
-}
-
-TEST(Header, WildcardsAreNoOrdinaryValues) {
-  EXPECT_GE(PTL_PID_ANY, PTL_PID_MAX);
-  EXPECT_EQ(PTL_NID_ANY, ~ptl_nid_t{0});
-  EXPECT_EQ(PTL_RANK_ANY, ~ptl_rank_t{0});
-  EXPECT_EQ(PTL_UID_ANY, ~ptl_uid_t{0});
-  EXPECT_GT(PTL_PT_ANY, ptl_pt_index_t{65535});
-}
-
 }  // namespace

@@ -4,19 +4,15 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <deque>
-#include <memory>
 #include <random>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "lane/lane_consumer.h"
 #include "lane/lane_producer.h"
-#include "support/deadlines.h"
 #include "util/guarded_memory.h"
 
 namespace lintel {
@@ -260,19 +256,6 @@ TEST_F(LaneTest, LargestPayloadsAlwaysFitAnEmptyLane) {
   }
 }
 
-TEST_F(LaneTest, ByteRingFullBeforeTheCells) {
-  ASSERT_EQ(push(0, lane_max_payload_bytes), SendStatus::sent);
-  ASSERT_EQ(push(1, lane_max_payload_bytes), SendStatus::sent);
-  EXPECT_EQ(push(2, 81), SendStatus::queue_full);
-  EXPECT_EQ(push(2, 80), SendStatus::sent) << "needs no byte ring";
-  expect_next(0, lane_max_payload_bytes);
-  expect_next(1, lane_max_payload_bytes);
-  consumer_.publish_room();
-  EXPECT_EQ(push(3, lane_max_payload_bytes), SendStatus::sent);
-  expect_next(2, 80);
-  expect_next(3, lane_max_payload_bytes);
-}
-
 // Compared with a model: random sizes, batches and times of publishing, while the lane wraps around
 // many times.
 void LaneTest::exchange_at_random() {
@@ -389,62 +372,6 @@ TEST_F(LaneTest, UnknownKindsAndFlagsAreMalformed) {
   }
 }
 
-// For all contents of a lane, every payload delivered lies within the lane.
-TEST_F(LaneTest, RandomBytesNeverLeadOutside) {
-  std::mt19937_64 random(99);
-  unsigned accepted = 0;
-  unsigned refused = 0;
-  for (int round = 0; round < 3000; ++round) {
-    const LaneMemory memory(small_lane);
-    uint64_t* words = reinterpret_cast<uint64_t*>(memory.bytes());
-    for (size_t i = 0; i < small_lane.bytes() / 8 && i < 1024; ++i) words[i] = random();
-    LaneCell* cells = cells_of(memory.control());
-    for (uint32_t i = 0; i < small_lane.cells; ++i) {
-      // Published, and with valid first bytes often enough that the rest is checked, too.
-      cells[i].header.link_word = 1u << 16 | static_cast<uint32_t>(random() % 0x3000);
-      if (random() % 8 != 0) {
-        cells[i].header.kind = static_cast<MessageKind>(1 + random() % (message_kinds - 1));
-        cells[i].header.flags &= flag_known;
-      }
-      if (random() % 2 == 0) {
-        const uint32_t offset = static_cast<uint32_t>(random() % (small_lane.data_bytes + 100));
-        std::memcpy(cells[i].payload, &offset, sizeof offset);
-      }
-    }
-    LaneConsumer consumer;
-    consumer.attach(memory.control(), small_lane);
-    InboundMessage messages[64];
-    bool malformed = false;
-    const unsigned count = consumer.peek(messages, 64, malformed);
-    ASSERT_LE(count, small_lane.cells);
-    for (unsigned i = 0; i < count; ++i) {
-      const std::byte* first = messages[i].payload;
-      ASSERT_GE(first, memory.bytes());
-      ASSERT_LE(first + messages[i].payload_length, memory.bytes() + small_lane.bytes());
-      ASSERT_LE(messages[i].payload_length, lane_max_payload_bytes);
-      volatile std::byte sum{};
-      for (uint32_t k = 0; k < messages[i].payload_length; ++k) sum = sum ^ first[k];
-    }
-    accepted += count;
-    refused += malformed ? 1 : 0;
-    static_cast<void>(consumer.release(count));
-  }
-  EXPECT_GT(accepted, 100u);
-  EXPECT_GT(refused, 100u);
-}
-
-// False counts of released messages must not make the producer write outside the lane.
-TEST_F(LaneTest, FalseRoomIsHarmless) {
-  std::mt19937 random(5);
-  uint64_t sent = 0;
-  for (int i = 0; i < 20000; ++i) {
-    memory_.control()->released.store(
-        random() % 2 == 0 ? random() : static_cast<uint32_t>(sent - random() % 40));
-    if (push(sent, random() % 8193) == SendStatus::sent) ++sent;
-  }
-  EXPECT_GT(sent, 100u);
-}
-
 // In bursts that the lane has places for.
 void LaneTest::exchange_acknowledgements() {
   uint32_t next = 0;
@@ -465,61 +392,6 @@ void LaneTest::exchange_acknowledgements() {
 TEST_F(LaneTest, AcknowledgementsNeedNoCell) {
   exchange_acknowledgements();
   EXPECT_EQ(memory_.control()->released.load(), 0U);
-}
-
-TEST(LaneThreads, StreamKeepsOrderAndContent) {
-  const LaneMemory memory(small_lane);
-  constexpr uint64_t most_messages = 60000 / test::slowdown;
-  constexpr uint64_t least_messages = 1000;
-  std::atomic<bool> failed{false};
-  std::atomic<uint64_t> messages{UINT64_MAX};  // set when the sender has ended
-  const auto length_of = [](uint64_t i) -> size_t {
-    return i % 5 == 0 ? (i * 37) % 8193 : (i * 13) % 90;
-  };
-  std::thread sender([&] {
-    LaneProducer producer;
-    EXPECT_TRUE(producer.attach(memory.control(), small_lane));
-    const auto end = std::chrono::steady_clock::now() + test::stress_time;
-    uint64_t i = 0;
-    for (; i < most_messages && !failed; ++i) {
-      if (i >= least_messages && std::chrono::steady_clock::now() >= end) break;
-      std::vector<std::byte> payload = payload_of(i, length_of(i));
-      const Piece piece{payload.data(), payload.size()};
-      while (producer.push(header_of(i), &piece, 1) != SendStatus::sent && !failed)
-        std::this_thread::yield();
-    }
-    messages = i;
-  });
-  LaneConsumer consumer;
-  consumer.attach(memory.control(), small_lane);
-  uint64_t received = 0;
-  auto deadline = std::chrono::steady_clock::now() + test::wait_deadline;
-  while (received < messages && !failed) {
-    InboundMessage burst[8];
-    bool malformed = false;
-    const unsigned count = consumer.peek(burst, 8, malformed);
-    if (count != 0) deadline = std::chrono::steady_clock::now() + test::wait_deadline;
-    for (unsigned i = 0; i < count; ++i, ++received) {
-      const std::vector<std::byte> expected = payload_of(received, length_of(received));
-      if (burst[i].header.match_bits != received || burst[i].payload_length != expected.size() ||
-          !std::equal(expected.begin(), expected.end(), burst[i].payload)) {
-        ADD_FAILURE() << "message " << received << " is not what was sent";
-        failed = true;
-        break;
-      }
-    }
-    static_cast<void>(consumer.release(count));
-    if (count == 0) {
-      static_cast<void>(consumer.release_on_request());
-      std::this_thread::yield();
-      if (malformed || std::chrono::steady_clock::now() > deadline) {
-        ADD_FAILURE() << "stuck after " << received << " messages";
-        failed = true;
-      }
-    }
-  }
-  sender.join();
-  EXPECT_EQ(received, messages);
 }
 
 }  // namespace

@@ -9,11 +9,8 @@
 
 #include "bare_target_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::must;
-using test::wait_until;
 
 constexpr uint64_t bytes = 1 << 20;
 
@@ -97,4 +94,4 @@ TEST_F(MemoryAccessTest, NotAfterItsAnswer) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

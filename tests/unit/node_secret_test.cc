@@ -12,12 +12,8 @@
 #include "shm_test_support.h"
 #include "support/system_calls.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::ChildProcess;
-using test::Shared;
-using test::wait_until;
 
 std::vector<std::string> files_of_secrets() {
   std::vector<std::string> found;
@@ -174,4 +170,4 @@ TEST_F(NodeSecretTest, WithoutADirectoryNobodyElseKnowsIt) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

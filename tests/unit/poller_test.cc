@@ -5,18 +5,10 @@
 #include "core/progress/passing_policy.h"
 #include "core/progress/wait.h"
 #include "scripted_transport.h"
+#include "support/quiet_sink.h"
 
 namespace lintel::test {
 namespace {
-
-class NoSink final : public MessageSink {
- public:
-  void* on_new_link(Link&) noexcept override { return nullptr; }
-  void on_messages(Link&, const InboundMessage*, unsigned) noexcept override {}
-  void on_peer_failed(Link&) noexcept override {}
-  void on_remote_done(Link&, uint32_t, RemoteResult) noexcept override {}
-  bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return false; }
-};
 
 class ScriptedWork final : public PolledWork {
  public:
@@ -50,7 +42,7 @@ class PollerTest : public ::testing::Test {
     EXPECT_TRUE(poller_.transports().add(net_));
     poller_.open(doorbell_, true, check_interval_ns);
   }
-  NoSink sink_;
+  QuietSink sink_;
   ScriptedWork work_;
   ScriptedTransport local_;
   ScriptedTransport net_;
@@ -149,7 +141,7 @@ TEST_F(PollerTest, BeforeASleepItWakesTheProgressOfPeersThatAnOperationWaitsFor)
 }
 
 TEST(PolledTransportsTest, MessagesOfPeersThatWakeNoThreadNeedTicks) {
-  NoSink sink;
+  QuietSink sink;
   ScriptedTransport waking;
   ScriptedTransport socket;
   waking.offers.wakes_progress = true;
@@ -186,7 +178,7 @@ class BusyTransportTest : public ::testing::Test {
     }
     return net_.polls - before;
   }
-  NoSink sink_;
+  QuietSink sink_;
   ScriptedTransport near_;
   ScriptedTransport net_;
   PolledTransports transports_;

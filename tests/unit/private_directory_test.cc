@@ -11,14 +11,8 @@
 #include "shm/segment_directory.h"
 #include "shm_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::ChildProcess;
-using test::open_transport;
-using test::Shared;
-using test::test_settings;
-using test::wait_until;
 
 // As files of other users: the library refuses what it can neither enter nor keep private.
 class TakenNames {
@@ -114,4 +108,4 @@ TEST(PrivateDirectory, IsTheSameForAllWhoStartAtOnce) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

@@ -6,10 +6,8 @@
 
 #include "registration_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::FakeRegistrar;
 
 class RegionTableTest : public testing::Test {
  protected:
@@ -117,4 +115,4 @@ TEST_F(RegionTableTest, AnOwnerLeavesWhenItsRegionsAreDeregistered) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

@@ -8,13 +8,8 @@
 #include "registration/watched_cache.h"
 #include "registration_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::CachedMemory;
-using test::Mapping;
-using test::page;
-using test::Registered;
 
 class RegistrationCacheTest : public testing::Test {
  protected:
@@ -57,25 +52,6 @@ TEST_F(RegistrationCacheTest, NeighboursAreMerged) {
   EXPECT_EQ(cached.use(mapping.at(3), page), key);
 }
 
-TEST_F(RegistrationCacheTest, OverlappingRegionsAreMerged) {
-  CachedMemory cached;
-  Mapping mapping(8);
-  cached.use(mapping.at(1), 3 * page);
-  cached.use(mapping.at(3), 3 * page);
-  EXPECT_EQ(cached.registrar.live(), RegisteredList{pages(mapping, 1, 5)});
-}
-
-TEST_F(RegistrationCacheTest, WhatALargerRegionContainsIsGivenUp) {
-  CachedMemory cached;
-  Mapping mapping(16);
-  cached.use(mapping.at(2), page, false);
-  cached.use(mapping.at(4), page);
-  cached.use(mapping.at(9), page);
-  cached.use(mapping.at(0), 16 * page);
-  EXPECT_EQ(cached.registrar.live(), RegisteredList{pages(mapping, 0, 16)});
-  EXPECT_EQ(cached.cache.counters().regions, 1u);
-}
-
 TEST_F(RegistrationCacheTest, LongNeighboursAreNotRegisteredAgain) {
   CachedMemory cached;
   Mapping mapping(40);
@@ -86,17 +62,6 @@ TEST_F(RegistrationCacheTest, LongNeighboursAreNotRegisteredAgain) {
   cached.use(mapping.at(29), 2 * page);
   EXPECT_EQ(cached.registrar.live(),
             (RegisteredList{pages(mapping, 0, 30), pages(mapping, 29, 2)}));
-}
-
-TEST_F(RegistrationCacheTest, SweepingThroughMemoryRegistersLittleOfItAgain) {
-  CachedMemory cached;
-  constexpr size_t count = 1024;
-  Mapping mapping(count);
-  for (size_t i = 0; i < count; ++i) cached.use(mapping.at(i), page);
-  // Each page is registered about once per doubling of the region before it.
-  EXPECT_LE(cached.cache.counters().regions, 24u);
-  for (size_t i = 0; i < count; ++i) cached.use(mapping.at(i), page);
-  EXPECT_GE(cached.cache.counters().hits, count);
 }
 
 TEST_F(RegistrationCacheTest, AWritableRegionServesReads) {
@@ -393,4 +358,4 @@ TEST(RegistrationWithoutCacheTest, OneCachePerProcess) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

@@ -6,10 +6,8 @@
 
 #include "registration_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::page;
 
 // Pins pages in a pipe (vmsplice). Data read from the pipe later come from these pages, even if
 // other pages are mapped at the address by then.
@@ -229,61 +227,5 @@ TEST_F(RegistrationThreadsTest, NeighboursDoNotKeepPagesThatAreBeingDiscarded) {
   }
 }
 
-// Regions and events of other memory come and go while look-ups find the stable region.
-TEST_F(RegistrationThreadsTest, LookUpsGoOnBesideUnmapping) {
-  test::CachedMemory cached;
-  test::Mapping stable(8);
-  const uint32_t key = cached.use(stable.at(2), 4 * page);
-  std::atomic<bool> stop{false};
-  std::atomic<unsigned> changes{0};
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 2; ++i)
-    threads.emplace_back([&] {
-      test::Mapping own(8);
-      for (; !stop; ++changes) {
-        int error = 0;
-        const RegisteredRegion* const region =
-            cached.memory->acquire(own.at(1), 6 * page, true, error);
-        if (region != nullptr) cached.memory->release(region);
-        own.map(0, 8);
-      }
-    });
-  // During changes in quick succession, memory is registered for a single use. So another key may
-  // be returned now and then.
-  const auto end = std::chrono::steady_clock::now() + test::wait_deadline;
-  for (unsigned i = 0; i < 1000 || changes < 200; ++i) {
-    ASSERT_NE(cached.use(stable.at(2), 4 * page), 0u);
-    ASSERT_LT(std::chrono::steady_clock::now(), end) << changes << " changes";
-  }
-  stop = true;
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(cached.use(stable.at(2), 4 * page), key);
-}
-
-// Registrars are attached and detached while others are in use.
-TEST_F(RegistrationThreadsTest, RegistrarsComeAndGo) {
-  WatchedCache cache({});
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i)
-    threads.emplace_back([&cache] {
-      for (int round = 0; round < 20; ++round) {
-        test::FakeRegistrar registrar;
-        auto memory = cache.attach(registrar);
-        test::Mapping mapping(4);
-        for (int use = 0; use < 5; ++use) {
-          int error = 0;
-          const RegisteredRegion* const region = memory->acquire(mapping.at(0), page, true, error);
-          ASSERT_NE(region, nullptr);
-          memory->release(region);
-          if (use == 2) mapping.map(0, 1);
-        }
-        memory.reset();
-        EXPECT_TRUE(registrar.live().empty());
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_FALSE(cache.watching());
-}
-
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

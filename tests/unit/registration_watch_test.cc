@@ -10,13 +10,8 @@
 #include "registration/watched_cache.h"
 #include "registration_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::CachedMemory;
-using test::eventually;
-using test::Mapping;
-using test::page;
 
 // Static data of this program, in a private mapping of its file.
 alignas(4096) char initialized_data[4096] = {1};
@@ -62,11 +57,6 @@ TEST_F(RegistrationWatchTest, UnmappedAndMappedAgain) {
     });
 }
 
-TEST_F(RegistrationWatchTest, MappedOver) {
-  Mapping mapping(4);
-  expect_invalidated(mapping.at(0), 4 * page, [&] { mapping.map(1, 1); });
-}
-
 TEST_F(RegistrationWatchTest, UnmappedInPart) {
   Mapping mapping(16);
   for (const size_t first : {size_t{0}, size_t{6}, size_t{12}}) {
@@ -104,14 +94,6 @@ TEST_F(RegistrationWatchTest, MovedAndStillMapped) {
     if (mremap(from.at(0), 4 * page, 4 * page, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
                to.at(0)) != to.at(0))
       from.map(0, 4);  // before Linux 5.7, without MREMAP_DONTUNMAP
-  });
-}
-
-TEST_F(RegistrationWatchTest, Shrunk) {
-  Mapping mapping(4);
-  expect_invalidated(mapping.at(0), 4 * page, [&] {
-    ASSERT_EQ(mremap(mapping.at(0), 4 * page, 2 * page, 0), mapping.at(0));
-    mapping.map(2, 2);
   });
 }
 
@@ -368,4 +350,4 @@ TEST_F(RegistrationWatchTest, AForkedChild) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

@@ -189,26 +189,6 @@ class ReliableAbandoned : public testing::Test {
   uint64_t probes_ = 0;
 };
 
-TEST_F(ReliableAbandoned, AHalfMessageIsDroppedWithinThePeerTimeout) {
-  abandon_messages(1);
-  EXPECT_GT(target_.transport().frame_memory_used(), 0u);
-  EXPECT_TRUE(run_until(
-      all_, [&] { return target_.failed.size() == 1; }, peer_timeout_ns));
-  EXPECT_EQ(target_.transport().frame_memory_used(), 0u);
-  EXPECT_GE(probes_, 2u);
-  EXPECT_TRUE(target_.messages.empty());
-}
-
-TEST_F(ReliableAbandoned, AnEarlyFrameIsDroppedWithinThePeerTimeout) {
-  const FakePeer peer = connected(0);
-  peer_frame(peer, peer.message_frame(2, numbered_put(2), std::vector<std::byte>(500)));
-  EXPECT_GT(target_.transport().frame_memory_used(), 0u);
-  EXPECT_TRUE(run_until(
-      all_, [&] { return target_.failed.size() == 1; }, peer_timeout_ns));
-  EXPECT_EQ(target_.transport().frame_memory_used(), 0u);
-  EXPECT_TRUE(target_.messages.empty());
-}
-
 TEST_F(ReliableAbandoned, APeerWithNothingUnfinishedIsNotProbed) {
   const FakePeer peer = connected(0);
   peer_frame(peer, peer.message_frame(1, numbered_put(1), std::vector<std::byte>(500)));
@@ -216,26 +196,6 @@ TEST_F(ReliableAbandoned, APeerWithNothingUnfinishedIsNotProbed) {
   EXPECT_EQ(target_.messages.size(), 1u);
   EXPECT_TRUE(target_.failed.empty());
   EXPECT_EQ(probes_, 0u);
-}
-
-TEST_F(ReliableAbandoned, APeerThatAnswersKeepsItsHalfMessage) {
-  MemoryProcess sender(network_, {2, 2});
-  all_.push_back(&sender);
-  bool passes = false;
-  network_.script = [&](const LinkAddress&, const LinkAddress&, const Frame& frame) {
-    const FrameHeader header = header_of(frame);
-    const bool rest = header.type == FrameType::data && (header.flags & frame_first) == 0;
-    return rest && !passes ? std::vector<MemoryNetwork::Copy>{}
-                           : std::vector<MemoryNetwork::Copy>{{frame, 0}};
-  };
-  send_surely(sender, sender.connect(target_id), all_, numbered_put(7),
-              numbered_bytes(7, message_bytes));
-  run_for(all_, 2 * peer_timeout_ns);
-  EXPECT_TRUE(target_.failed.empty());
-  EXPECT_TRUE(sender.failed.empty());
-  passes = true;
-  ASSERT_TRUE(run_until(all_, [&] { return !target_.messages.empty(); }));
-  EXPECT_EQ(target_.messages.front().payload, numbered_bytes(7, message_bytes));
 }
 
 // More messages than there are buffers.

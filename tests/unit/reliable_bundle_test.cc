@@ -67,41 +67,6 @@ class ReliableBundle : public testing::Test {
   Link* to_first_ = nullptr;
 };
 
-TEST_F(ReliableBundle, MessagesThatWaitShareFrames) {
-  first_.link().full = true;
-  const size_t lengths[] = {0, 1, 7, 8, 9, 40, 3, 100, 64, 5, 300, 2, 0, 12, 33, 8};
-  uint64_t number = 0;
-  for (const size_t length : lengths) send(++number, length);
-  first_.link().full = false;
-  ASSERT_TRUE(run_until(all_, [&] { return second_.messages.size() == 1 + std::size(lengths); }));
-  for (uint64_t i = 1; i <= std::size(lengths); ++i) {
-    EXPECT_EQ(second_.messages[i].header.match_bits, i);
-    EXPECT_EQ(second_.messages[i].payload, numbered_bytes(i, lengths[i - 1])) << i;
-  }
-  run_for(all_, 1'000'000);
-  EXPECT_LT(network_.frames_carried, std::size(lengths) * 3 / 4);
-  EXPECT_EQ(first_.transport().frame_memory_used(), 0u);
-}
-
-TEST_F(ReliableBundle, ABundleThatIsLostComesAgainWhole) {
-  first_.link().full = true;
-  for (uint64_t number = 1; number <= 5; ++number) send(number, 4);
-  first_.link().full = false;
-  unsigned lost = 0;
-  network_.script = [&](const LinkAddress& from, const LinkAddress&,
-                        const Frame& frame) -> std::vector<MemoryNetwork::Copy> {
-    if (from == address_of(first_id) && header_of(frame).type == FrameType::data && lost < 2) {
-      ++lost;
-      return {};
-    }
-    return {{frame, 0}};
-  };
-  ASSERT_TRUE(run_until(all_, [&] { return second_.messages.size() == 6; }));
-  for (uint64_t i = 1; i <= 5; ++i) EXPECT_EQ(second_.messages[i].payload, numbered_bytes(i, 4));
-  run_for(all_, 10'000'000);
-  EXPECT_EQ(second_.messages.size(), 6u);
-}
-
 TEST_F(ReliableBundle, AnAnswerTakesTheAcknowledgementAlong) {
   learn();
   acknowledged_message(100);
@@ -135,22 +100,6 @@ TEST_F(ReliableBundle, AThreadThatGoesToSleepSendsItBefore) {
   EXPECT_EQ(network_.frames_carried, 1u);
   static_cast<void>(second_.transport().arm(false));
   EXPECT_EQ(network_.frames_carried, 2u);
-}
-
-TEST_F(ReliableBundle, ItIsDeliveredBeforeClosing) {
-  learn();
-  acknowledged_message(100);
-  EXPECT_FALSE(second_.transport().all_delivered());
-  ASSERT_TRUE(run_until(all_, [&] { return second_.transport().all_delivered(); }));
-  ASSERT_EQ(first_.messages.size(), 1u);
-}
-
-TEST_F(ReliableBundle, WhoFailsMeanwhileGetsNothing) {
-  learn();
-  acknowledged_message(100);
-  first_.end();
-  run_for({&second_}, 1'000'000);
-  EXPECT_EQ(second_.failed.size(), 1u);
 }
 
 // The settings for processes in which no other thread could send it later.
@@ -203,13 +152,6 @@ class HostileBundle {
  private:
   FakePeer fake_{network_, second_id, first_id};
 };
-
-TEST(ReliableBundleOfAnybody, AWellFormedOneIsDelivered) {
-  HostileBundle bundle;
-  bundle.inject([](auto&) {});
-  ASSERT_EQ(bundle.target.messages.size(), 2u);
-  EXPECT_EQ(bundle.target.messages[1].header.match_bits, 1u);
-}
 
 // A connection over which such a frame arrives fails.
 TEST(ReliableBundleOfAnybody, NothingOfOneWhoseEndMakesNoSenseIsDelivered) {

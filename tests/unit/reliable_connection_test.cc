@@ -35,19 +35,6 @@ class Connections : public testing::Test {
   MemoryNetwork network_;
 };
 
-TEST_F(Connections, TheFirstMessageOpensThem) {
-  MemoryProcess a(network_, low_id);
-  MemoryProcess b(network_, high_id);
-  Link* const link = a.connect(high_id);
-  EXPECT_EQ(network_.frames_carried, 0u) << "connecting alone sends nothing";
-  EXPECT_EQ(a.connect(high_id), link);
-  EXPECT_EQ(a.send(link, numbered_put(1)), SendStatus::connecting);
-  expect_exchange(a, b);
-  EXPECT_EQ(b.links, 1u);
-  EXPECT_EQ(b.uids, std::vector<uint32_t>{1000});
-  EXPECT_EQ(a.transport().counters().connections_opened, 1u);
-}
-
 TEST_F(Connections, ReachNeitherOneselfNorNowhere) {
   MemoryProcess a(network_, low_id);
   std::string reason;
@@ -55,89 +42,6 @@ TEST_F(Connections, ReachNeitherOneselfNorNowhere) {
   EXPECT_NE(reason.find("itself"), std::string::npos);
   EXPECT_EQ(a.transport().connect({0, 5}, &reason), nullptr);
   EXPECT_NE(reason.find("nid 0"), std::string::npos);
-}
-
-TEST_F(Connections, OpenFromBothSidesAtOnceIsOneConnection) {
-  for (const uint64_t head_start_ns : {0, 3'000, 6'000, 11'000, 17'000}) {
-    MemoryProcess a(network_, low_id);
-    MemoryProcess b(network_, high_id);
-    Link* const to_b = a.connect(high_id);
-    EXPECT_EQ(a.send(to_b, numbered_put(1)), SendStatus::connecting);
-    run_for({&a, &b}, head_start_ns);
-    Link* const to_a = b.connect(low_id);
-    static_cast<void>(b.send(to_a, numbered_put(2)));
-    expect_exchange(a, b);
-    EXPECT_EQ(a.transport().counters().connections_opened, 1u);
-    EXPECT_EQ(b.transport().counters().connections_opened, 1u);
-    EXPECT_EQ(a.transport().counters().connections_failed, 0u);
-    a.end();
-    b.end();
-    virtual_now_ns += 1'000'000;
-  }
-}
-
-TEST_F(Connections, OpenThoughEveryFrameOfTheHandshakeIsLostOnce) {
-  std::map<FrameType, unsigned> seen;
-  network_.script = [&](const LinkAddress&, const LinkAddress&,
-                        const Frame& frame) -> std::vector<MemoryNetwork::Copy> {
-    if (seen[header_of(frame).type]++ == 0) return {};
-    return {{frame, 0}};
-  };
-  MemoryProcess a(network_, low_id);
-  MemoryProcess b(network_, high_id);
-  expect_exchange(a, b);
-  EXPECT_GE(seen[FrameType::hello], 2u);
-  EXPECT_GE(seen[FrameType::accept], 2u);
-}
-
-TEST_F(Connections, ARestartedPeerIsANewIncarnation) {
-  MemoryProcess a(network_, low_id);
-  auto b = std::make_unique<MemoryProcess>(network_, high_id);
-  expect_exchange(a, *b);
-  // The process ends, and its goodbye frame is lost.
-  network_.script = [](const LinkAddress&, const LinkAddress&, const Frame&) {
-    return std::vector<MemoryNetwork::Copy>{};
-  };
-  b.reset();
-  network_.script = nullptr;
-  MemoryProcess again(network_, high_id);
-  // The new process rejects a frame of the old connection with a reset.
-  Link* const old = a.connect(high_id);
-  EXPECT_EQ(a.send(old, numbered_put(7)), SendStatus::sent);
-  EXPECT_TRUE(run_until(
-      {&a, &again}, [&] { return !a.failed.empty(); }, 1'000'000'000));
-  EXPECT_TRUE(again.messages.empty()) << "nothing of the old connection reaches the new process";
-  EXPECT_EQ(a.transport().counters().resets_received, 1u);
-  EXPECT_EQ(a.send(old, numbered_put(8)), SendStatus::peer_failed);
-  expect_exchange(a, again);
-}
-
-TEST_F(Connections, APeerThatStartsAnewAndCallsFirstReplacesItsPredecessor) {
-  MemoryProcess a(network_, low_id);
-  auto b = std::make_unique<MemoryProcess>(network_, high_id);
-  expect_exchange(a, *b);
-  network_.script = [](const LinkAddress&, const LinkAddress&, const Frame&) {
-    return std::vector<MemoryNetwork::Copy>{};
-  };
-  b.reset();
-  network_.script = nullptr;
-  MemoryProcess again(network_, high_id);
-  Link* const link = again.connect(low_id);
-  send_surely(again, link, {&a, &again}, numbered_put(9), {});
-  ASSERT_TRUE(run_until(
-      {&a, &again}, [&] { return a.messages.size() == 2; }, 1'000'000'000));
-  EXPECT_EQ(a.failed, std::vector<ProcessId>{high_id});
-  EXPECT_EQ(a.links, 2u);
-  expect_exchange(a, again);
-}
-
-TEST_F(Connections, AGoodbyeEndsThemAtOnce) {
-  MemoryProcess a(network_, low_id);
-  auto b = std::make_unique<MemoryProcess>(network_, high_id);
-  expect_exchange(a, *b);
-  b.reset();
-  EXPECT_TRUE(run_until(
-      {&a}, [&] { return !a.failed.empty(); }, 1'000'000));
 }
 
 TEST_F(Connections, ASilentPeerFailsAfterTheTimeoutAndNotBefore) {
@@ -158,61 +62,6 @@ TEST_F(Connections, ASilentPeerFailsAfterTheTimeoutAndNotBefore) {
   EXPECT_LE(virtual_now_ns - start, settings.peer_timeout_ns + 500'000'000);
   EXPECT_TRUE(b.failed.empty()) << "it waits for nothing";
   EXPECT_EQ(a.transport().frame_memory_used(), 0u);
-}
-
-TEST_F(Connections, OneThatNobodyAnswersFailsToo) {
-  MemoryProcess a(network_, low_id);
-  Link* const link = a.connect({0x0a0000ff, 1});
-  EXPECT_EQ(a.send(link, numbered_put(1)), SendStatus::connecting);
-  EXPECT_TRUE(run_until(
-      {&a}, [&] { return !a.failed.empty(); }, 11'000'000'000));
-  // A later attempt can succeed.
-  MemoryProcess late(network_, {0x0a0000ff, 1});
-  expect_exchange(a, late);
-}
-
-// An operation waits for an answer although every frame was acknowledged: the core calls
-// check_peers().
-TEST_F(Connections, WatchedPeersAreProbed) {
-  ReliableSettings settings;
-  settings.peer_timeout_ns = 3'000'000'000;
-  MemoryProcess a(network_, low_id, settings);
-  MemoryProcess b(network_, high_id, settings);
-  expect_exchange(a, b);
-  run_for({&a, &b}, 1'000'000'000);
-  Link* const link = a.connect(high_id);
-  for (unsigned i = 0; i < 20; ++i) {
-    a.transport().check_peers(a, &link, 1);
-    run_for({&a, &b}, 500'000'000);
-  }
-  EXPECT_TRUE(a.failed.empty()) << "it answers";
-  network_.script = [](const LinkAddress&, const LinkAddress&, const Frame&) {
-    return std::vector<MemoryNetwork::Copy>{};
-  };
-  for (unsigned i = 0; i < 9 && a.failed.empty(); ++i) {
-    a.transport().check_peers(a, &link, 1);
-    run_for({&a, &b}, 500'000'000);
-  }
-  EXPECT_EQ(a.failed.size(), 1u);
-}
-
-// All processes of a job stop, and go on one after the other.
-TEST_F(Connections, SurviveAJobThatIsSuspendedAsAWhole) {
-  ReliableSettings settings;
-  settings.peer_timeout_ns = 3'000'000'000;
-  MemoryProcess a(network_, low_id, settings);
-  MemoryProcess b(network_, high_id, settings);
-  expect_exchange(a, b);
-  EXPECT_EQ(a.send(a.connect(high_id), numbered_put(3)), SendStatus::sent);
-  EXPECT_EQ(b.send(b.connect(low_id), numbered_put(4)), SendStatus::sent);
-  const size_t arrived = b.messages.size();
-  virtual_now_ns += 4 * settings.peer_timeout_ns;
-  run_for({&a}, settings.peer_timeout_ns / 2);
-  EXPECT_TRUE(run_until(
-      {&a, &b}, [&] { return b.messages.size() > arrived; }, 1'000'000'000));
-  run_for({&a, &b}, settings.peer_timeout_ns);
-  EXPECT_TRUE(a.failed.empty());
-  EXPECT_TRUE(b.failed.empty());
 }
 
 // The peer has died. The process itself looks only once in a while.

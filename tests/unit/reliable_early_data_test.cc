@@ -49,15 +49,6 @@ class ReliableEarlyData : public ConnectedPair {
 
 using Numbers = std::vector<uint64_t>;
 
-TEST_F(ReliableEarlyData, PartsDoNotWaitForThoseBeforeThem) {
-  carry_long_frames({0, 1, 1, 1});
-  for (uint64_t i = 1; i <= 3; ++i) send_part(i);
-  send_part(4, flag_last);
-  ASSERT_TRUE(run_until(all_, [&] { return second_.messages.size() == 4; }));
-  EXPECT_EQ(arrived(), (Numbers{2, 3, 1, 4})) << "the last part ends the message, and waits";
-  EXPECT_GE(second_.transport().counters().out_of_order, 3u);
-}
-
 TEST_F(ReliableEarlyData, PartsThatWentUpAreNotKept) {
   carry_long_frames({0, 1, 1, 1, 1, 0, 0, 0});
   for (uint64_t i = 1; i <= 5; ++i) send_part(i);
@@ -68,29 +59,6 @@ TEST_F(ReliableEarlyData, PartsThatWentUpAreNotKept) {
   ASSERT_TRUE(run_until(all_, [&] { return first_.transport().all_delivered(); }));
   EXPECT_EQ(arrived(), (Numbers{2, 3, 4, 5, 1, 6}));
   EXPECT_EQ(second_.transport().frame_memory_used(), 0u);
-}
-
-TEST_F(ReliableEarlyData, DoubledPartsGoUpOnce) {
-  carry_long_frames({0, 3, 2, 2, 2, 2});
-  for (uint64_t i = 1; i <= 4; ++i) send_part(i);
-  send_part(5, flag_last);
-  ASSERT_TRUE(run_until(all_, [&] { return second_.messages.size() == 5; }));
-  run_for(all_, 50'000'000);
-  EXPECT_EQ(arrived(), (Numbers{2, 3, 4, 1, 5}));
-  EXPECT_GE(second_.transport().counters().duplicates, 3u);
-}
-
-TEST_F(ReliableEarlyData, WhatIsNotPartOfAMessageWaits) {
-  carry_long_frames({0});
-  send_part(1, flag_last);
-  MessageHeader put{};
-  put.kind = MessageKind::put;
-  put.remote_offset = 2;
-  ASSERT_EQ(first_.send(link_, put, std::vector<std::byte>(part_bytes, std::byte{2})),
-            SendStatus::sent);
-  send_part(3, flag_last);
-  ASSERT_TRUE(run_until(all_, [&] { return second_.messages.size() == 3; }));
-  EXPECT_EQ(arrived(), (Numbers{1, 2, 3}));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "reliable/reliable_transport.h"
+#include "support/quiet_sink.h"
 #include "transport/packet_link.h"
 #include "util/guarded_memory.h"
 
@@ -166,7 +167,7 @@ class MemoryLink final : public PacketLink {
 };
 
 // A process: a transport over a MemoryLink, and a sink that stores arrived messages.
-class MemoryProcess final : public MessageSink {
+class MemoryProcess final : public QuietSink {
  public:
   struct Message {
     ProcessId from;
@@ -212,8 +213,6 @@ class MemoryProcess final : public MessageSink {
     last_link = &link;
   }
   void on_peer_failed(Link& link) noexcept override { failed.push_back(link.peer); }
-  void on_remote_done(Link&, uint32_t, RemoteResult) noexcept override {}
-  bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return true; }
 
   std::deque<Message> messages;
   std::vector<ProcessId> failed;

@@ -122,26 +122,5 @@ TEST_F(ReliableUnchecked, ShortMessagesAreChecked) {
   EXPECT_EQ(found_damaged(), 1u);
 }
 
-// As with a check: PTL_NI_SEGV.
-TEST_F(ReliableUnchecked, MemoryThatIsNotThereIsReported) {
-  connect({1, 2});
-  ASSERT_EQ(mprotect(memory_, payload_bytes, PROT_NONE), 0);
-  EXPECT_EQ(send_data(), SendStatus::inaccessible);
-}
-
-TEST_F(ReliableUnchecked, APayloadThatIsGoneDoesNotStopTheOthers) {
-  connect({1, 2});
-  network_.script = [](const LinkAddress&, const LinkAddress&, const Frame&) {
-    return std::vector<MemoryNetwork::Copy>{};
-  };
-  ASSERT_EQ(send_data(), SendStatus::sent);
-  ASSERT_EQ(mprotect(memory_, payload_bytes, PROT_NONE), 0);
-  network_.script = nullptr;
-  ASSERT_EQ(processes_[0]->send(link_, numbered_put(1)), SendStatus::sent);
-  ASSERT_TRUE(run_until(all_, [&] { return to().messages.size() == 2; }));
-  EXPECT_EQ(to().messages[0].payload, std::vector<std::byte>(payload_bytes, std::byte{0}));
-  EXPECT_TRUE(processes_[0]->failed.empty());
-}
-
 }  // namespace
 }  // namespace lintel::test

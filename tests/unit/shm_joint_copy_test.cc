@@ -10,28 +10,15 @@
 
 #include "shm_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::ChildProcess;
-using test::connect_or_fail;
-using test::open_transport;
-using test::pattern;
-using test::RecordingSink;
-using test::Shared;
-using test::test_settings;
-using test::wait_until;
 
 constexpr uint64_t page = 4096;
 constexpr uint64_t key = 4711;
 
 // A core that exposes one range of memory to peers.
-class GrantingSink final : public MessageSink {
+class GrantingSink final : public test::QuietSink {
  public:
-  void* on_new_link(Link&) noexcept override { return this; }
-  void on_messages(Link&, const InboundMessage*, unsigned) noexcept override {}
-  void on_peer_failed(Link&) noexcept override {}
-  void on_remote_done(Link&, uint32_t, RemoteResult) noexcept override {}
   bool may_access(Link&, const RemoteMemory& memory, bool) noexcept override {
     ++asked;
     if (stops_itself) raise(SIGSTOP);
@@ -45,9 +32,8 @@ class GrantingSink final : public MessageSink {
 };
 
 // The core of a process that copies. It records copies that end later, and their results.
-class CopyingSink final : public MessageSink {
+class CopyingSink final : public test::QuietSink {
  public:
-  void* on_new_link(Link&) noexcept override { return this; }
   void on_messages(Link&, const InboundMessage*, unsigned count) noexcept override {
     messages += count;
   }
@@ -58,7 +44,6 @@ class CopyingSink final : public MessageSink {
     ended = result;
     ++endings;
   }
-  bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return false; }
 
   static constexpr uint32_t token_used = 77;
   unsigned messages = 0;
@@ -243,23 +228,6 @@ TEST_F(JointCopyTest, WritesEveryByteWhoeverCopiesIt) {
   EXPECT_EQ(changed_at_peer(), bytes);
 }
 
-// Lengths near those at which the number of chunks changes.
-TEST_F(JointCopyTest, OddLengths) {
-  start_peer(bytes);
-  const std::vector<std::byte> content = pattern(1, bytes);
-  for (const uint64_t around :
-       {uint64_t{1} << 17, uint64_t{1} << 19, uint64_t{1} << 20, bytes / 2}) {
-    for (int delta = -2; delta <= 2; ++delta) {
-      const uint64_t length = around + static_cast<uint64_t>(delta);
-      std::vector<std::byte> here(length);
-      const RemoteResult result = read(here.data(), 7, length);
-      ASSERT_EQ(result.status, RemoteStatus::done);
-      ASSERT_EQ(result.bytes, length);
-      ASSERT_EQ(std::memcmp(here.data(), &content[7], length), 0) << length;
-    }
-  }
-}
-
 // The core of the helper refuses access to the memory. The helper does not copy; the owner does.
 TEST_F(JointCopyTest, WhatWasNotGrantedTheHelperDoesNotTouch) {
   start_peer(0);
@@ -392,4 +360,4 @@ TEST(JointClaims, NonsenseIsRefused) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

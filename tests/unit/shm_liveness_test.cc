@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <fstream>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -12,18 +11,8 @@
 #include "shm_test_support.h"
 #include "util/clock.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::ChildProcess;
-using test::connect_or_fail;
-using test::open_transport;
-using test::put_header;
-using test::RecordingSink;
-using test::send_message;
-using test::Shared;
-using test::test_settings;
-using test::wait_until;
 
 // Sends numbered messages to `pid` until it is killed; `sent` is their number.
 int stream_forever(uint32_t own_pid, uint32_t pid, std::atomic<uint64_t>& sent) {
@@ -144,45 +133,6 @@ TEST(ShmLiveness, MessagesOfAProcessThatFinishedBeforeWeLookedArrive) {
   EXPECT_EQ(transport->send(*link, put_header(0), nullptr, 0), SendStatus::peer_failed);
 }
 
-TEST(ShmLiveness, FinishingIsNoticedByPollingAlone) {
-  const auto a = open_transport();
-  auto b = open_transport();
-  RecordingSink sink;
-  Link* to_b = connect_or_fail(*a, b->id());
-  Link* to_a = connect_or_fail(*b, a->id());
-  ASSERT_EQ(send_message(*b, *to_a, 1, 8, sink), SendStatus::sent);
-  a->poll(sink, 16);
-  b.reset();
-  EXPECT_FALSE(a->arm(false));
-  a->disarm();
-  a->poll(sink, 16);
-  EXPECT_EQ(sink.failures[to_b], 1);
-}
-
-TEST(ShmLiveness, APeerThatStartsAgainGetsANewLink) {
-  const auto a = open_transport();
-  auto b = open_transport(test_settings(150));
-  RecordingSink at_a;
-  RecordingSink at_b;
-  Link* old_link = connect_or_fail(*a, b->id());
-  ASSERT_EQ(send_message(*a, *old_link, 1, 8, at_a), SendStatus::sent);
-  b.reset();
-  b = open_transport(test_settings(150));
-  Link* to_a = connect_or_fail(*b, a->id());
-  ASSERT_EQ(send_message(*b, *to_a, 2, 8, at_b), SendStatus::sent);
-  a->poll(at_a, 16);
-  EXPECT_EQ(at_a.failures[old_link], 1);
-  ASSERT_EQ(at_a.by_link.size(), 1u);
-  Link* new_link = at_a.by_link.begin()->first;
-  EXPECT_NE(new_link, old_link);
-  EXPECT_EQ(a->connect({test::test_nid, 150}, nullptr), new_link);
-  EXPECT_EQ(a->send(*old_link, put_header(3), nullptr, 0), SendStatus::peer_failed);
-  ASSERT_EQ(send_message(*a, *new_link, 4, 8, at_a), SendStatus::sent);
-  b->poll(at_b, 16);
-  ASSERT_EQ(at_b.by_link[to_a].size(), 1u);
-  EXPECT_EQ(at_b.by_link[to_a][0].header.match_bits, 4u);
-}
-
 TEST(ShmLiveness, ANewPeerReplacesAKilledOneUnderTheSamePid) {
   static_cast<void>(test_settings());
   const auto transport = open_transport(test_settings(100));
@@ -209,67 +159,6 @@ TEST(ShmLiveness, ANewPeerReplacesAKilledOneUnderTheSamePid) {
       << "its last messages are delivered before its end";
   ASSERT_EQ(sink.new_links.size(), 2u);
   EXPECT_EQ(sink.by_link[sink.new_links[1]].size(), 1u);
-}
-
-TEST(ShmLiveness, DeadPeersThatNobodyWaitsForAreReclaimed) {
-  static_cast<void>(test_settings());
-  const auto transport = open_transport(test_settings(100));
-  RecordingSink sink;
-  Shared<std::atomic<uint64_t>> sent;
-  ChildProcess child([&] { return stream_forever(170, 100, *sent); });
-  ASSERT_TRUE(wait_until([&] {
-    transport->poll(sink, 16);
-    return sink.total > 0;
-  }));
-  child.kill_and_wait();
-  ASSERT_TRUE(wait_until([&] {
-    transport->check_peers(sink, nullptr, 0);
-    return !sink.failures.empty();
-  }));
-  const ShmCounters counters = transport->counters();
-  EXPECT_EQ(counters.peers_failed, 1u);
-}
-
-TEST(ShmLiveness, PeersThatNeverAnsweredAreNoticedToo) {
-  const auto a = open_transport();
-  auto b = open_transport();
-  RecordingSink sink;
-  Link* to_b = connect_or_fail(*a, b->id());
-  ASSERT_EQ(send_message(*a, *to_b, 1, 8, sink), SendStatus::sent);
-  a->check_peers(sink, nullptr, 0);
-  EXPECT_TRUE(sink.failures.empty());
-  b.reset();
-  a->check_peers(sink, nullptr, 0);
-  EXPECT_EQ(sink.failures[to_b], 1);
-}
-
-// Acts as a server with successive clients.
-TEST(ShmLiveness, EndedPeersKeepNoAddressSpace) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the sanitizer keeps memory of its own";
-#endif
-  const auto address_space = [] {
-    std::ifstream statm("/proc/self/statm");
-    uint64_t pages = 0;
-    statm >> pages;
-    return pages * 4096;
-  };
-  auto settings = test_settings();
-  settings.memory_bytes = 16 << 20;
-  const auto server = open_transport(test_settings(175));
-  RecordingSink sink;
-  uint64_t before = 0;
-  for (int round = 0; round < 40; ++round) {
-    if (round == 8) before = address_space();
-    const auto client = open_transport(settings);
-    Link* link = connect_or_fail(*client, server->id());
-    ASSERT_EQ(send_message(*client, *link, 1, 8, sink), SendStatus::sent);
-    server->poll(sink, 16);
-    ASSERT_EQ(send_message(*server, *sink.new_links.back(), 1, 8, sink), SendStatus::sent);
-  }
-  server->poll(sink, 16);
-  EXPECT_EQ(server->counters().peers_failed, 40u);
-  EXPECT_LT(address_space(), before + (uint64_t{64} << 20)) << "32 segments have 512 MiB";
 }
 
 TEST(ShmLiveness, ShortageOfDescriptorsRefusesNobody) {
@@ -317,50 +206,5 @@ TEST(ShmLiveness, ALivePeerSurvivesTheLossOfItsName) {
   EXPECT_EQ(sink.total, 2u);
 }
 
-TEST(ShmLiveness, LanesOfPeersThatFinishComeBack) {
-  auto settings = test_settings(190);
-  settings.memory_bytes = 128 << 10;
-  const auto hub = open_transport(settings);
-  const uint32_t lanes = hub->segment().geometry().lane_count;
-  ASSERT_LT(lanes, 8u);
-  RecordingSink sink;
-  std::vector<std::unique_ptr<ShmTransport>> peers;
-  for (uint32_t i = 0; i < lanes; ++i) {
-    peers.push_back(open_transport());
-    ASSERT_NE(connect_or_fail(*peers.back(), hub->id()), nullptr);
-  }
-  const auto late = open_transport();
-  std::string reason;
-  Link* const link = late->connect(hub->id(), &reason);
-  ASSERT_NE(link, nullptr) << reason;
-  EXPECT_EQ(late->send(*link, put_header(0), nullptr, 0), SendStatus::connecting);
-  peers.pop_back();
-  hub->poll(sink, 16);
-  EXPECT_EQ(late->send(*link, put_header(0), nullptr, 0), SendStatus::sent);
-}
-
-TEST(ShmLiveness, AnswersWaitForALane) {
-  auto settings = test_settings(191);
-  settings.memory_bytes = 128 << 10;
-  const auto hub = open_transport(settings);
-  const uint32_t lanes = hub->segment().geometry().lane_count;
-  std::vector<std::unique_ptr<ShmTransport>> peers;
-  for (uint32_t i = 0; i < lanes; ++i) {
-    peers.push_back(open_transport());
-    connect_or_fail(*peers.back(), hub->id());
-  }
-  // The hub connects to another process, and the answer finds no free lane.
-  const auto other = open_transport();
-  RecordingSink sink;
-  Link* link = connect_or_fail(*hub, other->id());
-  ASSERT_EQ(send_message(*hub, *link, 1, 8, sink), SendStatus::sent);
-  other->poll(sink, 16);
-  ASSERT_EQ(sink.new_links.size(), 1u);
-  EXPECT_EQ(other->send(*sink.new_links[0], put_header(2), nullptr, 0), SendStatus::connecting);
-  peers.clear();
-  hub->poll(sink, 16);
-  EXPECT_EQ(other->send(*sink.new_links[0], put_header(2), nullptr, 0), SendStatus::sent);
-}
-
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

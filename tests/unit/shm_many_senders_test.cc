@@ -7,16 +7,8 @@
 
 #include "shm_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::ChildProcess;
-using test::open_transport;
-using test::put_header;
-using test::RecordingSink;
-using test::Shared;
-using test::test_settings;
-using test::wait_until;
 
 // A segment with room for a few lanes.
 std::unique_ptr<ShmTransport> open_small_hub(uint32_t pid) {
@@ -191,34 +183,6 @@ TEST(ShmManySenders, WaitForStoppedAndDeadProcesses) {
   }));
 }
 
-// Messages in a returned lane are received before those in the next lane of that sender.
-TEST(ShmManySenders, FullLanesAreReturnedWithTheirMessages) {
-  const auto hub = open_small_hub(304);
-  RecordingSink sink;
-  std::vector<std::unique_ptr<Sender>> senders;
-  const uint32_t lanes = lanes_of(*hub);
-  for (uint32_t i = 0; i < 2 * lanes; ++i) senders.push_back(std::make_unique<Sender>(hub->id()));
-  // The hub polls rarely, so each lane is full when the hub recalls it.
-  constexpr uint64_t count = 100;
-  ASSERT_TRUE(wait_until([&] {
-    bool all = true;
-    for (int round = 0; round < 3; ++round) {
-      all = true;
-      for (const auto& sender : senders) {
-        EXPECT_NE(sender->send_up_to(count), SendStatus::peer_failed);
-        sender->poll();
-        all &= sender->sent() == count;
-      }
-    }
-    hub->poll(sink, 1);
-    if (all)
-      while (hub->poll(sink, 64) != 0) {
-      }
-    return sink.total == senders.size() * count;
-  }));
-  expect_all_in_order(sink, senders.size(), count);
-}
-
 // Answers are sent in the other direction while lanes change their owners.
 TEST(ShmManySenders, GetAnswers) {
   const auto hub = open_small_hub(305);
@@ -238,4 +202,4 @@ TEST(ShmManySenders, GetAnswers) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

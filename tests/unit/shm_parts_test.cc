@@ -6,21 +6,16 @@
 #include <gtest/gtest.h>
 
 #include "shm/claim_acceptor.h"
-#include "shm/lane_recalls.h"
-#include "shm/lane_returns.h"
-#include "shm/link_failures.h"
-#include "shm/liveness_checks.h"
+#include "shm/lane_turns.h"
+#include "shm/link_ends.h"
 #include "shm/receive_lanes.h"
 #include "shm/room_wait.h"
 #include "shm/segment_directory.h"
 #include "shm/shm_links.h"
 #include "shm_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::put_header;
-using test::RecordingSink;
 
 std::unique_ptr<Segment> make_segment(uint32_t pid = PTL_PID_ANY) {
   const ShmSettings settings = test::test_settings(pid);
@@ -213,18 +208,15 @@ TEST_F(ShmParts, MalformedMessagesAreReported) {
 
 // A peer that writes as fast as its messages are read must not delay the end of its link.
 TEST_F(ShmParts, AFailingLinkIsDrainedOnce) {
-  class Refilling final : public MessageSink {
+  class Refilling final : public test::QuietSink {
    public:
     explicit Refilling(ShmLink& link) : link_(link) {}
-    void* on_new_link(Link&) noexcept override { return this; }
     void on_messages(Link&, const InboundMessage*, unsigned count) noexcept override {
       total += count;
       for (unsigned i = 0; total < 100000 && i < count; ++i)
         static_cast<void>(link_.sender.send(put_header(1), nullptr, 0));
     }
     void on_peer_failed(Link&) noexcept override { failed = true; }
-    void on_remote_done(Link&, uint32_t, RemoteResult) noexcept override {}
-    bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return false; }
     uint64_t total = 0;
     bool failed = false;
 
@@ -328,4 +320,4 @@ TEST_F(ShmParts, PeersThatFinishAreNoticed) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

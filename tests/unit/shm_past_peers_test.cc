@@ -9,26 +9,16 @@
 
 #include "shm_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
 
-using test::ChildProcess;
-using test::open_transport;
-using test::RecordingSink;
-using test::Shared;
-using test::test_settings;
-using test::wait_until;
-
 // Counts what it is told; RecordingSink would keep it.
-class CountingSink final : public MessageSink {
+class CountingSink final : public test::QuietSink {
  public:
-  void* on_new_link(Link&) noexcept override { return this; }
   void on_messages(Link&, const InboundMessage*, unsigned count) noexcept override {
     messages += count;
   }
   void on_peer_failed(Link&) noexcept override { ++failures; }
-  void on_remote_done(Link&, uint32_t, RemoteResult) noexcept override {}
-  bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return true; }
 
   unsigned messages = 0;
   unsigned failures = 0;
@@ -123,4 +113,4 @@ TEST(ShmPastPeers, TheNextOneWithTheAddressIsReached) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

@@ -9,17 +9,8 @@
 
 #include "shm_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::ChildProcess;
-using test::connect_or_fail;
-using test::open_transport;
-using test::pattern;
-using test::RecordingSink;
-using test::Shared;
-using test::test_settings;
-using test::wait_until;
 
 constexpr uint64_t page = 4096;
 
@@ -251,4 +242,4 @@ TEST(RemoteAccessRefused, AnotherProcessUnderThePeersNumber) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

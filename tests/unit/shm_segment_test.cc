@@ -17,16 +17,8 @@
 #include "support/system_calls.h"
 #include "util/page_size.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::ChildProcess;
-using test::open_transport;
-using test::RecordingSink;
-using test::Shared;
-using test::test_settings;
-using test::try_open;
-using test::wait_until;
 
 bool exists(uint32_t pid) { return !test::segments_of(pid).empty(); }
 
@@ -101,16 +93,6 @@ TEST_F(ShmSegment, LayoutFitsAnyMemory) {
   }
 }
 
-TEST_F(ShmSegment, AnyPidGivesDifferentPids) {
-  std::vector<std::unique_ptr<ShmTransport>> transports;
-  for (int i = 0; i < 20; ++i) {
-    transports.push_back(open_transport());
-    ASSERT_NE(transports.back(), nullptr);
-    EXPECT_LT(transports.back()->id().pid, PTL_PID_MAX);
-    for (int k = 0; k < i; ++k) EXPECT_NE(transports[k]->id().pid, transports.back()->id().pid);
-  }
-}
-
 TEST_F(ShmSegment, PidInUseByAnotherProcess) {
   const auto transport = open_transport(test_settings(5));
   ChildProcess child([] { return try_open(test_settings(5)) == OpenStatus::pid_in_use ? 0 : 1; });
@@ -139,14 +121,6 @@ TEST_F(ShmSegment, OtherJobsAndNodesHaveTheirOwnPids) {
   std::string reason;
   EXPECT_EQ(a->connect({test::test_nid, 6}, &reason), nullptr);
   EXPECT_FALSE(reason.empty());
-}
-
-TEST_F(ShmSegment, LeftoverIsReplaced) {
-  leave_behind(21);
-  const auto transport = open_transport(test_settings(21));
-  ASSERT_NE(transport, nullptr);
-  ChildProcess child([] { return try_open(test_settings(21)) == OpenStatus::pid_in_use ? 0 : 1; });
-  EXPECT_EQ(child.wait(), 0);
 }
 
 TEST_F(ShmSegment, EveryStartSweepsLeftovers) {
@@ -227,18 +201,6 @@ TEST_F(ShmSegment, TheLockIsAwaitedWhileOthersComeAndGo) {
   });
   EXPECT_TRUE(waiting->lock(limit_ns));
   others.join();
-}
-
-TEST_F(ShmSegment, NamesSayNothingOfTheKey) {
-  const auto one = open_transport(test_settings(5));
-  auto settings = test_settings(5);
-  settings.job_key = "another";
-  const auto other = open_transport(settings);
-  ASSERT_TRUE(one != nullptr && other != nullptr);
-  for (const auto* transport : {one.get(), other.get()}) {
-    const SegmentName name{transport->id(), transport->segment().nonce()};
-    EXPECT_TRUE(transport->segment().path().ends_with("/" + name.text()));
-  }
 }
 
 // Other users have created files, or directories that are not private, under the name of the
@@ -424,4 +386,4 @@ TEST_F(ShmSegment, NonceTellsWhoLives) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

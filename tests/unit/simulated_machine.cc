@@ -71,10 +71,6 @@ void SimulatedMachine::interrupt(Processor& processor) {
     processor.next_tick_ns = now_ns_ + times_.tick_every_ns;
     lost_ns = times_.tick_ns;
   }
-  if (now_ns_ >= processor.stolen_at_ns) {
-    processor.stolen_at_ns = UINT64_MAX;
-    lost_ns += processor.stolen_ns;
-  }
   if (processor.running != nullptr) *processor.running->compute_ns_ += lost_ns;
 }
 
@@ -87,7 +83,6 @@ void SimulatedMachine::step(uint64_t end_ns) {
     interrupt(processor);
     choose(processor);
     if (times_.tick_every_ns != 0) until_ns = std::min(until_ns, processor.next_tick_ns);
-    until_ns = std::min(until_ns, std::max(processor.stolen_at_ns, now_ns_ + 1));
     if (processor.running == nullptr) continue;
     until_ns = std::min(until_ns, now_ns_ + *processor.running->compute_ns_);
     if (!processor.waiting.empty())

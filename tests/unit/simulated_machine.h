@@ -56,14 +56,6 @@ class SimulatedMachine {
     processors_[processor].waiting.push_back(&thread);
   }
   [[nodiscard]] uint64_t now_ns() const { return now_ns_; }
-  [[nodiscard]] unsigned processor_of(const SimulatedThread& thread) const {
-    return thread.processor_;
-  }
-  // The host takes the processor away once for this time.
-  void take_away(unsigned processor, uint64_t at_ns, uint64_t ns) {
-    processors_[processor].stolen_at_ns = at_ns;
-    processors_[processor].stolen_ns = ns;
-  }
   void wake(SimulatedThread& thread) {
     if (thread.asleep_)
       thread.wakes_at_ns_ = std::min(thread.wakes_at_ns_, now_ns_ + times_.wake_ns);
@@ -79,8 +71,6 @@ class SimulatedMachine {
     uint64_t running_since_ns = 0;
     bool yields = false;  // at the end of its computation
     uint64_t next_tick_ns = 0;
-    uint64_t stolen_at_ns = UINT64_MAX;
-    uint64_t stolen_ns = 0;
   };
 
   void step(uint64_t end_ns);

@@ -19,13 +19,8 @@
 #include "util/random.h"
 #include "util/uninterrupted.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::answer_calls;
-using test::open_link;
-using test::pattern;
-using test::route_between;
 
 constexpr int no_filters = 77;
 
@@ -161,4 +156,4 @@ TEST(SystemCallLoopsTest, AReaderOfMemoryChangesThatCannotWait) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

@@ -21,15 +21,8 @@
 #include "udp_test_support.h"
 #include "util/guarded_memory.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::Arrived;
-using test::open_link;
-using test::pattern;
-using test::receive;
-using test::route_between;
-using test::wait_until;
 
 void expect_bursts(const std::string& interface) {
   const auto first = open_link(interface);
@@ -114,30 +107,6 @@ TEST(UdpLinkTest, FramesOfOneDatagramAreLostTogetherIfMemoryOfOneIsGone) {
   ASSERT_EQ(first->send(frames + 2, 1), 1u);
   for (const Arrived& arrived : receive(*second, 1)) EXPECT_EQ(arrived.bytes, bytes);
   munmap(gone, length);
-}
-
-TEST(UdpLinkTest, ThreadsSendAtTheSameTime) {
-  const auto first = open_link();
-  const auto second = open_link();
-  const Route route = route_between(*first, *second);
-  const std::vector<std::byte> bytes = pattern(1, 20'000);
-  constexpr unsigned senders = 3;
-  constexpr unsigned each = 16;
-  std::vector<std::thread> threads;
-  for (unsigned i = 0; i < senders; ++i)
-    threads.emplace_back([&, i] {
-      std::byte header{static_cast<unsigned char>(i)};
-      const Piece pieces[] = {{&header, 1}, {const_cast<std::byte*>(bytes.data()), bytes.size()}};
-      const OutboundFrame frame{&route.address, pieces, 2};
-      for (unsigned sent = 0; sent < each;) sent += first->send(&frame, 1);
-    });
-  unsigned of[senders] = {};
-  for (const Arrived& arrived : receive(*second, size_t{senders} * each)) {
-    ++of[static_cast<unsigned>(arrived.bytes[0])];
-    EXPECT_TRUE(std::equal(arrived.bytes.begin() + 1, arrived.bytes.end(), bytes.begin()));
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const unsigned count : of) EXPECT_EQ(count, each);
 }
 
 // After long bursts, the receiver lets the kernel join datagrams; after many short ones, it stops
@@ -285,18 +254,6 @@ TEST(UdpLinkTest, TheProcessesOfAHostShareItsAnswers) {
   EXPECT_FALSE(limit.admit(udp_address_of(host, {host.nid, 30'000}), 1));
 }
 
-TEST(UdpLinkTest, AnInterfaceIsFoundByNameAndByAddress) {
-  const NodeIdentity by_name = find_udp_host("lo");
-  ASSERT_TRUE(by_name.is_found());
-  EXPECT_EQ(by_name.nid, 0x7f000001u);
-  const NodeIdentity by_address = find_udp_host("127.0.0.1");
-  EXPECT_EQ(by_address.nid, by_name.nid);
-  const NodeIdentity none = find_udp_host("no-such-interface");
-  EXPECT_FALSE(none.is_found());
-  EXPECT_NE(none.reason.find("no-such-interface"), std::string::npos);
-  EXPECT_TRUE(find_udp_host("").is_found());
-}
-
 TEST(UdpLinkTest, IPv6NidsAreTheEndOfTheAddress) {
   const NodeIdentity host = find_udp_host("::1");
   if (!host.is_found()) GTEST_SKIP() << "the loopback has no IPv6 address here";
@@ -380,4 +337,4 @@ TEST(UdpLinkTest, AHostThatDoesNotAnswerIsNoProofThatAProcessIsGone) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

@@ -8,16 +8,12 @@
 namespace lintel {
 namespace {
 
-class ArrivedMessages final : public MessageSink {
+class ArrivedMessages final : public test::QuietSink {
  public:
-  void* on_new_link(Link&) noexcept override { return nullptr; }
   void on_messages(Link&, const InboundMessage* messages, unsigned count) noexcept override {
     for (unsigned i = 0; i < count; ++i) numbers.push_back(messages[i].header.hdr_data);
     bursts.push_back(count);
   }
-  void on_peer_failed(Link&) noexcept override {}
-  void on_remote_done(Link&, uint32_t, RemoteResult) noexcept override {}
-  bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return true; }
 
   std::vector<uint64_t> numbers;
   std::vector<unsigned> bursts;

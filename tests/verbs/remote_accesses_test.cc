@@ -7,16 +7,12 @@
 namespace lintel {
 namespace {
 
-class EndedAccesses final : public MessageSink {
+class EndedAccesses final : public test::QuietSink {
  public:
-  void* on_new_link(Link&) noexcept override { return nullptr; }
-  void on_messages(Link&, const InboundMessage*, unsigned) noexcept override {}
-  void on_peer_failed(Link&) noexcept override {}
   void on_remote_done(Link&, uint32_t token, RemoteResult result) noexcept override {
     tokens.push_back(token);
     results.push_back(result);
   }
-  bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return true; }
 
   std::vector<uint32_t> tokens;
   std::vector<RemoteResult> results;

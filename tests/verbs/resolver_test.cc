@@ -17,10 +17,8 @@
 #include "util/clock.h"
 #include "util/node_identity.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::wait_until;
 
 constexpr uint64_t timeout_ns = 20'000'000'000;
 
@@ -178,20 +176,6 @@ TEST(ResolverTest, APidBelongsToOne) {
   first.resolver.stop();
 }
 
-TEST(ResolverTest, AnotherProcessWithThePidIsFoundInPlaceOfTheFormer) {
-  Side asker;
-  asker.open();
-  auto former = std::make_unique<Side>();
-  former->open();
-  const ProcessId id = former->id;
-  ASSERT_EQ(asker.ask(id), ResolveStatus::resolved);
-  former.reset();
-  Side successor;
-  ASSERT_EQ(successor.claim(id), OpenStatus::opened) << successor.reason;
-  successor.start();
-  EXPECT_EQ(asker.ask(id), ResolveStatus::resolved) << asker.reason;
-}
-
 TEST(ResolverTest, NobodyThereIsReportedAndAskedAgainLater) {
   Side asker, other;
   asker.open();
@@ -301,4 +285,4 @@ TEST(ResolverTest, TheThreadDoesTheWorkOfItsClient) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

@@ -2,12 +2,8 @@
 // for an answer. Messages that overtake the last datagram wait for their turn.
 #include "verbs_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::run_until;
-using test::Stream;
-using test::VerbsProcess;
 
 class VerbsChangeTest : public test::VerbsTest {
  protected:
@@ -143,4 +139,4 @@ TEST_P(VerbsOvertakingTest, MessagesThatOvertakeTheLastDatagramAreKept) {
 }
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

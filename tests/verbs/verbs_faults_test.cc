@@ -5,12 +5,8 @@
 
 #include "verbs_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::run_until;
-using test::Stream;
-using test::VerbsProcess;
 
 class VerbsFaultsTest : public test::VerbsTest {};
 
@@ -42,13 +38,6 @@ TEST_F(VerbsFaultsTest, EachCallMayFailWhileOpening) {
       ASSERT_EQ(fake_verbs::violations(), std::vector<std::string>{});
     }
   }
-}
-
-TEST_F(VerbsFaultsTest, RefusedMemoryNamesTheLimit) {
-  fake_verbs::fail_call("ibv_reg_mr", ENOMEM);
-  VerbsProcess process;
-  ASSERT_EQ(process.status, OpenStatus::failed);
-  EXPECT_NE(process.reason.find("RLIMIT_MEMLOCK"), std::string::npos) << process.reason;
 }
 
 // After both transports are open, each call fails once while they connect.
@@ -106,42 +95,6 @@ INSTANTIATE_TEST_SUITE_P(Errors, VerbsStatusTest,
                          [](const testing::TestParamInfo<ibv_wc_status>& tested) {
                            return "Status" + std::to_string(tested.param);
                          });
-
-class VerbsEventTest : public VerbsFaultsTest,
-                       public testing::WithParamInterface<ibv_event_type> {};
-
-TEST_P(VerbsEventTest, AStreamGoesOnWhenTheDeviceGivesAQueuePairUp) {
-  VerbsProcess from, to;
-  Stream stream(from, to);
-  ASSERT_TRUE(stream.pass(300));
-  for (const uint32_t number : fake_verbs::queue_pairs(IBV_QPT_RC)) {
-    ASSERT_TRUE(stream.pass(20));
-    fake_verbs::raise_queue_pair_event(number, GetParam());
-    ASSERT_TRUE(stream.pass(400));
-  }
-  EXPECT_EQ(from.failed + to.failed, 0u);
-}
-
-INSTANTIATE_TEST_SUITE_P(Events, VerbsEventTest,
-                         testing::Values(IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR,
-                                         IBV_EVENT_QP_ACCESS_ERR),
-                         [](const testing::TestParamInfo<ibv_event_type>& tested) {
-                           return "Event" + std::to_string(tested.param);
-                         });
-
-TEST_F(VerbsFaultsTest, TheQueuePairOfDatagramsIsRepaired) {
-  VerbsProcess from([](VerbsSettings& settings) { settings.max_rc = 0; });
-  VerbsProcess to;
-  Stream stream(from, to);
-  ASSERT_TRUE(stream.pass(50));
-  for (const uint32_t number : fake_verbs::queue_pairs(IBV_QPT_UD)) {
-    fake_verbs::raise_queue_pair_event(number, IBV_EVENT_QP_FATAL);
-    ASSERT_TRUE(stream.pass(50));
-  }
-  fake_verbs::fail_request(IBV_WC_LOC_QP_OP_ERR);
-  ASSERT_TRUE(stream.pass(50));
-  EXPECT_EQ(from.failed + to.failed, 0u);
-}
 
 // Two processes with a stream over queue pairs; `numbers` contains their numbers, or nothing after
 // a failure.
@@ -229,14 +182,6 @@ TEST_F(VerbsFaultsTest, ADeviceThatHasFailed) {
       test::wait_deadline * 2));
 }
 
-TEST_F(VerbsFaultsTest, LostDatagrams) {
-  std::mt19937 dice(7);
-  fake_verbs::lose_datagrams([&dice](const fake_verbs::Datagram&) { return dice() % 4 == 0; });
-  VerbsProcess from, to;
-  Stream stream(from, to);
-  ASSERT_TRUE(stream.pass(300));
-}
-
 // A port of 4,096 bytes behind a path that takes 1,500: frames that are too long are lost silently.
 TEST_F(VerbsFaultsTest, DatagramsOnANarrowPath) {
   fake_verbs::lose_datagrams(
@@ -261,63 +206,6 @@ TEST_F(VerbsFaultsTest, DatagramsOnANarrowPath) {
   EXPECT_LT(link->max_data_bytes, 1500u);
   EXPECT_EQ(from.failed + to.failed, 0u);
   EXPECT_GE(from.transport->network_counters().paths_narrowed, 1u);
-}
-
-// The receiver does not poll for a while. The sender gets "queue full", and no message is lost.
-TEST_F(VerbsFaultsTest, AReceiverThatDoesNotLook) {
-  VerbsProcess from, to;
-  Stream stream(from, to);
-  ASSERT_TRUE(stream.pass(300));
-  ASSERT_TRUE(run_until({&from}, [&] { return !stream.send_one(); }));
-  EXPECT_GE(fake_verbs::waiting_for_receivers(), 1u);
-  ASSERT_TRUE(stream.pass(300));
-  // Fills the queue again, until the device gives up its retries.
-  ASSERT_TRUE(run_until({&from}, [&] { return !stream.send_one(); }));
-  fake_verbs::expire_retries();
-  ASSERT_TRUE(stream.pass(500));
-  EXPECT_EQ(from.failed + to.failed, 0u);
-}
-
-TEST_F(VerbsFaultsTest, APortGoesDownAndUp) {
-  VerbsProcess from(
-      [](VerbsSettings& settings) { settings.reliable.peer_timeout_ns = 60'000'000'000; });
-  VerbsProcess to(
-      [](VerbsSettings& settings) { settings.reliable.peer_timeout_ns = 60'000'000'000; });
-  Stream stream(from, to);
-  ASSERT_TRUE(stream.pass(300));
-  for (const bool expires : {false, true}) {
-    ASSERT_TRUE(run_until({&from, &to}, [&] { return stream.send_one(); }));
-    fake_verbs::set_port(0, false);
-    ASSERT_TRUE(run_until({&from, &to}, [&] { return !stream.send_one(); }));
-    if (expires) fake_verbs::expire_retries();
-    for (int i = 0; i < 1000; ++i) {
-      from.poll();
-      to.poll();
-    }
-    fake_verbs::set_port(0, true);
-    ASSERT_TRUE(stream.pass(400));
-  }
-  EXPECT_EQ(from.failed + to.failed, 0u);
-}
-
-TEST_F(VerbsFaultsTest, APeerThatDiesIsReported) {
-  VerbsProcess from;
-  auto to = std::make_unique<VerbsProcess>();
-  {
-    Stream stream(from, *to);
-    ASSERT_TRUE(stream.pass(300));
-  }
-  Link* const link = from.connect(*to);
-  to.reset();
-  ASSERT_TRUE(run_until(
-      {&from},
-      [&] {
-        static_cast<void>(from.send(*link, 1, {}));
-        from.transport->check_peers(from, &link, 1);
-        return from.failed != 0;
-      },
-      test::wait_deadline * 2));
-  EXPECT_EQ(from.send(*link, 1, {}), SendStatus::peer_failed);
 }
 
 // Like rxe when it rejects the answer to a repeated read.
@@ -414,24 +302,6 @@ TEST_F(VerbsFaultsTest, ADeadPeerIsMissedAtItsPort) {
       }));
     }
   }
-}
-
-// Registration fails when memory is to be read: the core must send the data in messages.
-TEST_F(VerbsFaultsTest, MemoryThatCannotBeRegistered) {
-  VerbsProcess from, to;
-  Stream stream(from, to);
-  ASSERT_TRUE(stream.pass(300));
-  std::vector<std::byte> memory(8192);
-  const Piece piece{memory.data(), memory.size()};
-  const RemoteMemory remote{reinterpret_cast<uint64_t>(memory.data()), memory.size(), 1};
-  fake_verbs::fail_call("ibv_reg_mr", ENOMEM, 1, 100);
-  EXPECT_EQ(to.transport->remote_access(*to.last_link, false, &piece, 1, &remote, 1, 1).status,
-            RemoteStatus::unsupported);
-  RemoteMemory told{};
-  const Exposure exposure = from.transport->expose(stream.link(), &piece, 1, false, 1, &told);
-  EXPECT_EQ(exposure.status, SendStatus::sent);
-  EXPECT_EQ(exposure.count, 0u);
-  ASSERT_TRUE(stream.pass(100));
 }
 
 // An access fails half way: its end is reported, and messages continue.
@@ -611,4 +481,4 @@ INSTANTIATE_TEST_SUITE_P(Seeds, VerbsChaosTest, testing::Range(0u, 12u),
                          testing::PrintToStringParamName());
 
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

@@ -4,12 +4,8 @@
 
 #include "verbs_test_support.h"
 
-namespace lintel {
+namespace lintel::test {
 namespace {
-
-using test::run_until;
-using test::Stream;
-using test::VerbsProcess;
 
 class VerbsTransportTest : public test::VerbsTest {
  protected:
@@ -88,18 +84,6 @@ class VerbsTransportTest : public test::VerbsTest {
   }
 };
 
-TEST_F(VerbsTransportTest, MessagesChangeToQueuePairs) {
-  VerbsProcess from, to;
-  ASSERT_EQ(from.status, OpenStatus::opened) << from.reason;
-  ASSERT_EQ(to.status, OpenStatus::opened) << to.reason;
-  Stream stream(from, to);
-  connect(from, to, stream);
-  const unsigned before = fake_verbs::done(IBV_WR_SEND_WITH_IMM);
-  ASSERT_TRUE(stream.pass(1000));
-  EXPECT_GE(fake_verbs::done(IBV_WR_SEND_WITH_IMM) - before, 1000u);
-  EXPECT_EQ(from.failed + to.failed, 0u);
-}
-
 // Tiny messages are inline, few of them request a completion, and messages that were held together
 // are posted in one call.
 TEST_F(VerbsTransportTest, TinyMessagesAreInlineChainedAndSeldomSignalled) {
@@ -132,16 +116,6 @@ TEST_F(VerbsTransportTest, TinyMessagesAreInlineChainedAndSeldomSignalled) {
   EXPECT_GE(counts->inlined, rounds * together);
   EXPECT_GE(counts->chained, rounds * (together - 1));
   EXPECT_LT(counts->signalled, counts->all / 4);
-}
-
-TEST_F(VerbsTransportTest, BothDirectionsAtOnce) {
-  VerbsProcess one, other;
-  Stream there(one, other);
-  Stream back(other, one);
-  for (int round = 0; round < 20; ++round) {
-    ASSERT_TRUE(there.pass(50));
-    ASSERT_TRUE(back.pass(50));
-  }
 }
 
 TEST_F(VerbsTransportTest, RemoteMemory) {
@@ -184,17 +158,6 @@ TEST_F(VerbsTransportTest, ADeviceWithoutWindows) {
   connect(from, to, stream);
   for (const bool write : {false, true}) transfer(from, to, stream.link(), write, 100'000, 3);
   ASSERT_TRUE(stream.pass(100));
-}
-
-// rxe repeats operations on windows when it retransmits messages.
-TEST_F(VerbsTransportTest, WindowsOfTheSoftwareDeviceAreNotUsed) {
-  start({.vendor = 0xffffff});
-  VerbsProcess from, to;
-  Stream stream(from, to);
-  connect(from, to, stream);
-  for (const bool write : {false, true}) transfer(from, to, stream.link(), write, 100'000, 3);
-  ASSERT_TRUE(stream.pass(100));
-  EXPECT_EQ(fake_verbs::done(IBV_WR_BIND_MW), 0u);
 }
 
 // No more memory may be locked. The device lets the kernel page in what it needs, with or without
@@ -316,17 +279,6 @@ TEST_F(VerbsTransportTest, AQueuePairIsNotIdleWhileMemoryIsRead) {
   EXPECT_EQ(from.failed + to.failed + another.failed, 0u);
 }
 
-TEST_F(VerbsTransportTest, InfiniBandPorts) {
-  start({.infiniband = true});
-  VerbsPort port;
-  std::string reason;
-  ASSERT_TRUE(test::verbs_module().examine({}, port, reason)) << reason;
-  EXPECT_EQ(port.name, "fake0:1");
-  VerbsProcess from, to;
-  Stream stream(from, to);
-  connect(from, to, stream);
-}
-
 TEST_F(VerbsTransportTest, PacketsAreMarkedAsTheFabricDemands) {
   start({.pkeys = {0xffff, 0x8005}});
   constexpr uint8_t level = 5, traffic_class = 96;
@@ -361,20 +313,5 @@ TEST_F(VerbsTransportTest, APortOutsideThePartitionIsNotUsed) {
   EXPECT_NE(process.reason.find("PTL_VERBS_PKEY"), std::string::npos) << process.reason;
 }
 
-TEST_F(VerbsTransportTest, TheNodeIdentifierIsThatOfThePort) {
-  start({.devices = 2});
-  VerbsPort port;
-  std::string reason;
-  ASSERT_TRUE(test::verbs_module().examine({}, port, reason)) << reason;
-  EXPECT_EQ(port.nid, test::loopback_nid);
-  VerbsPortWish wish;
-  wish.device = "fake1";
-  ASSERT_TRUE(test::verbs_module().examine(wish, port, reason)) << reason;
-  EXPECT_EQ(port.name, "fake1:1");
-  wish.device = "fake2";
-  EXPECT_FALSE(test::verbs_module().examine(wish, port, reason));
-  EXPECT_NE(reason.find("fake2"), std::string::npos) << reason;
-}
-
 }  // namespace
-}  // namespace lintel
+}  // namespace lintel::test

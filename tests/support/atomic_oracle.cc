@@ -1,9 +1,11 @@
 // Straightforward computation of the atomic operations.
-#include "atomic_oracle.h"
+#include "support/atomic_oracle.h"
 
 #include <complex>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <limits>
 #include <stdexcept>
 #include <type_traits>
 
@@ -105,6 +107,11 @@ Value combined(ptl_op_t operation, Value target, Value initiator) {
     }
   }
   throw std::logic_error("operation");
+}
+
+template <typename Value>
+bool is_same(const Value& left, const Value& right) {
+  return left == right || (left != left && right != right);
 }
 
 // spec 3.15.4: the operand is compared with the target, in this order.
@@ -218,6 +225,25 @@ void draw_item(std::mt19937& random, const Datatype& datatype, std::byte* item) 
   });
 }
 
+void draw_extreme_item(std::mt19937& random, const Datatype& datatype, std::byte* item) {
+  draw_item(random, datatype, item);
+  if (datatype.numbers == Numbers::complex || random() % 2 == 0) return;
+  with_type(datatype.type, [&]<typename Value>(Value zero) {
+    if constexpr (!IsComplex<Value>::value) {
+      using Limits = std::numeric_limits<Value>;
+      const Value infinity = Limits::infinity();
+      const Value extremes[] = {Limits::max(),
+                                Limits::lowest(),
+                                static_cast<Value>(-1),
+                                infinity,
+                                static_cast<Value>(-infinity),
+                                Limits::quiet_NaN(),
+                                static_cast<Value>(-zero)};
+      std::memcpy(item, &extremes[random() % std::size(extremes)], sizeof(Value));
+    }
+  });
+}
+
 void apply_item(ptl_op_t operation, const Datatype& datatype, const std::byte* target,
                 const std::byte* initiator, const std::byte* operand, std::byte* result) {
   with_type(datatype.type, [&]<typename Value>(Value) {
@@ -244,7 +270,7 @@ void apply_item(ptl_op_t operation, const Datatype& datatype, const std::byte* t
 bool equal_items(const Datatype& datatype, const std::byte* left, const std::byte* right) {
   bool equal = false;
   with_type(datatype.type,
-            [&]<typename Value>(Value) { equal = load<Value>(left) == load<Value>(right); });
+            [&]<typename Value>(Value) { equal = is_same(load<Value>(left), load<Value>(right)); });
   return equal;
 }
 

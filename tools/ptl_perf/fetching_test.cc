@@ -1,6 +1,9 @@
-// Test kind fetch-atomic: time and rate of PtlFetchAtomic. Set-up path; the loops are in loops.h.
+// Test kinds fetch-atomic and swap: time and rate of PtlFetchAtomic and PtlSwap. Set-up path; the
+// loops are in loops.h.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <memory>
+#include <string>
 
 #include "ptl_perf/arithmetic.h"
 #include "ptl_perf/drivers.h"
@@ -10,18 +13,22 @@
 namespace lintel::perf {
 namespace {
 
-constexpr const char* latency_meaning =
-    "time of the whole operation: from the call of PtlFetchAtomic until the former value has been "
-    "reported to be here";
-constexpr const char* stream_meaning =
+const std::string stream_meaning =
     "time per operation of a stream: elapsed time, until the last former value is here, divided by "
     "the number of operations";
 
+std::string latency_meaning(const char* call) {
+  return std::string("time of the whole operation: from the call of ") + call +
+         " until the former value has been reported to be here";
+}
+
+template <bool swaps>
 void measure_size(Context& context, const std::string& metric, std::uint64_t size_bytes) {
   const bool single = metric == "latency";
   Session& session = context.session;
   const Settings& settings = context.settings;
-  const ptl_op_t operation = operation_of(settings.operation);
+  const std::string& operation_name = swaps ? settings.swap_operation : settings.operation;
+  const ptl_op_t operation = operation_of(operation_name);
   const ptl_datatype_t datatype = datatype_of(settings.datatype);
   Endpoint& endpoint = context.endpoint();
   const Window window = choose_window(settings, size_bytes);
@@ -37,24 +44,30 @@ void measure_size(Context& context, const std::string& metric, std::uint64_t siz
               settings.events == Events::full ? Completion::full : Completion::counting,
               PTL_MD_EVENT_CT_REPLY, capacity);
   EndMarker marker(endpoint, peer_of(session, endpoint));
+  Operand operand;
   std::unique_ptr<Verifier> verifier;
   if (settings.verify) {
-    verifier = make_atomic_verifier(
-        {operation, datatype, sent, changed, session.initiator() ? &fetched : nullptr, nullptr});
+    verifier = make_atomic_verifier({operation, datatype, sent, changed,
+                                     session.initiator() ? &fetched : nullptr,
+                                     swaps ? &operand : nullptr});
   }
 
   Point point =
-      make_point(context, "fetch-atomic", metric, single ? latency_meaning : stream_meaning);
-  point.configuration += ", " + settings.operation + " of " + settings.datatype;
+      make_point(context, swaps ? "swap" : "fetch-atomic", metric,
+                 single ? latency_meaning(swaps ? "PtlSwap" : "PtlFetchAtomic") : stream_meaning);
+  point.configuration += ", " + operation_name + " of " + settings.datatype;
   point.size_bytes = size_bytes;
   point.has_bandwidth = true;
-  const FetchAtomicOperation fetch{sink.descriptor(),
-                                   source.descriptor(),
-                                   size_bytes,
-                                   peer_of(session, endpoint),
-                                   SlotOffset(sent.stride_bytes(), sent.slots()),
-                                   operation,
-                                   datatype};
+  const ptl_handle_md_t into = sink.descriptor();
+  const ptl_handle_md_t from = source.descriptor();
+  const Destination peer = peer_of(session, endpoint);
+  const SlotOffset offset(sent.stride_bytes(), sent.slots());
+  const auto fetch = [&] {
+    if constexpr (swaps)
+      return SwapOperation{into, from, size_bytes, peer, offset, &operand, operation, datatype};
+    else
+      return FetchAtomicOperation{into, from, size_bytes, peer, offset, operation, datatype};
+  }();
   session.barrier();
   if (single) {
     context.report(measure_one_by_one(context, point, sink, target, fetch, marker, verifier.get()));
@@ -72,7 +85,16 @@ void run_fetch_atomic(Context& context) {
   const std::uint64_t unit = datatype_bytes(datatype_of(context.settings.datatype));
   const std::uint64_t limit = context.endpoint().limits.max_fetch_atomic_size;
   measure_metrics(context, sizes_of(context.settings, unit, limit),
-                  rate_sizes_of(context.settings, unit, limit), measure_size);
+                  rate_sizes_of(context.settings, unit, limit), measure_size<false>);
+}
+
+void run_swap(Context& context) {
+  const Settings& settings = context.settings;
+  const std::uint64_t unit = datatype_bytes(datatype_of(settings.datatype));
+  std::uint64_t limit = context.endpoint().limits.max_fetch_atomic_size;
+  if (single_item(operation_of(settings.swap_operation))) limit = std::min(limit, unit);
+  measure_metrics(context, sizes_of(settings, unit, limit), rate_sizes_of(settings, unit, limit),
+                  measure_size<true>);
 }
 
 }  // namespace lintel::perf

@@ -30,11 +30,15 @@ enum class AtomicFunction { atomic, fetch_atomic, swap };
 // Draws a value; sums and products of such values are exact. Zero in one of four cases.
 void draw_item(std::mt19937& random, const Datatype& datatype, std::byte* item);
 
+// Draws a value that may also be a limit, infinite or not a number.
+void draw_extreme_item(std::mt19937& random, const Datatype& datatype, std::byte* item);
+
 // Computes the new value of the target item. Only the conditional and masked swaps use `operand`.
 void apply_item(ptl_op_t operation, const Datatype& datatype, const std::byte* target,
                 const std::byte* initiator, const std::byte* operand, std::byte* result);
 
-// Whether the values are equal. Padding bytes of a long double are not compared.
+// Whether the values are equal, or both are not a number. Padding bytes of a long double are not
+// compared.
 [[nodiscard]] bool equal_items(const Datatype& datatype, const std::byte* left,
                                const std::byte* right);
 

@@ -1,9 +1,9 @@
-// Recalls lanes of this process's segment when peers find none free: those that carried no message
-// for longest, a batch at a time. Connection path, within poll().
+// Senders of which there are more than lanes take turns. Connection path, within poll().
 //
-// A peer returns a lane when it polls next. Peers that are stopped, or call nothing, do not. So
-// after some milliseconds a batch counts as answered, and a batch of which most were not returned
-// is followed by one twice as large.
+// Recalls lanes of this process's segment when peers find none free: those that carried no message
+// for longest, a batch at a time. A peer returns a lane when it polls next. Peers that are stopped,
+// or call nothing, do not. So after some milliseconds a batch counts as answered, and a batch of
+// which most were not returned is followed by one twice as large.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 #include "shm/receive_lanes.h"
 #include "shm/segment.h"
-#include "transport/polling.h"
+#include "shm/shm_links.h"
+#include "transport/transport.h"
 
 namespace lintel {
 
@@ -44,6 +45,23 @@ class LaneRecalls {
   std::vector<uint32_t> candidates_;  // used within one call
   uint64_t batch_end_ns_ = 0;
   uint64_t count_ = 0;
+};
+
+// Returns lanes in segments of peers which their owners recall.
+class LaneReturns {
+ public:
+  LaneReturns(const Segment& own, ShmLinks& links) noexcept : own_(own), links_(links) {}
+
+  // Cheap unless a peer has recalled a lane since the last look.
+  void look(MessageSink& sink) noexcept LINTEL_REQUIRES(polling);
+  // Some could not be returned yet: look again later.
+  [[nodiscard]] bool postponed() const noexcept { return postponed_; }
+
+ private:
+  const Segment& own_;
+  ShmLinks& links_;
+  uint32_t recalls_seen_ = 0;
+  bool postponed_ = false;
 };
 
 }  // namespace lintel
