@@ -6,7 +6,9 @@ endif()
 
 find_program(gzip gzip REQUIRED)
 file(GLOB_RECURSE pages "${CPACK_TEMPORARY_INSTALL_DIRECTORY}/*/usr/share/man/*")
-execute_process(COMMAND "${gzip}" -9nf ${pages} COMMAND_ERROR_IS_FATAL ANY)
+if(pages)
+  execute_process(COMMAND "${gzip}" -9nf ${pages} COMMAND_ERROR_IS_FATAL ANY)
+endif()
 if(CPACK_GENERATOR STREQUAL "RPM")
   # Each package contains the licence (USER_FILELIST in cmake/packages.cmake).
   foreach(component IN LISTS CPACK_COMPONENTS_ALL)
