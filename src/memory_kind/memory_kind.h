@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -91,14 +92,26 @@ class MemoryKind {
 
 // The kinds of this process.
 
+namespace memory_kind_detail {
+extern constinit std::atomic<bool> in_use;
+}  // namespace memory_kind_detail
+
 // Whether any driver is in use. One relaxed load; false in programs without accelerators.
-[[nodiscard]] bool device_memory_in_use() noexcept;
+[[nodiscard]] inline bool device_memory_in_use() noexcept {
+  return memory_kind_detail::in_use.load(std::memory_order_relaxed);
+}
 
 // Set-up path (PtlInit, PtlNIInit, PtlPTAlloc, PtlMDBind). Takes drivers into use that the process
 // has loaded, as PTL_DEVICE_MEMORY permits.
 void look_for_drivers() noexcept;
 
+// Set-up path. Takes a kind into use, which stays until the process ends.
+void use_kind(MemoryKind& kind) noexcept;
+
 // Never waits. The kind of the memory at `address`, nullptr for memory of the host.
 [[nodiscard]] MemoryKind* kind_of(const void* address, DeviceAllocation* out) noexcept;
+
+// Never waits. The kind in use with that number, else nullptr.
+[[nodiscard]] MemoryKind* kind_numbered(uint8_t number) noexcept;
 
 }  // namespace lintel

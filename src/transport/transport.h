@@ -185,8 +185,9 @@ class Transport {
 
   // Message path; the caller holds the peer's send lock. Sends the header and the payload made of
   // `count` pieces (total at most max_eager_bytes, or max_data_bytes of the link for kind data).
-  // All or nothing; never waits. After a message of kind data without flag_last the caller sends
-  // the next one at once, unless the result is other than `sent`: a transport may collect them.
+  // All or nothing; never waits. After a message of kind data without flag_last or
+  // data_pauses the caller sends the next one at once, unless the result is other than `sent`: a
+  // transport may collect them.
   [[nodiscard]] virtual SendStatus send(Link& link, const MessageHeader& header,
                                         const Piece* pieces, unsigned count) noexcept = 0;
 

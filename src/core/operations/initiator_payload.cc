@@ -7,13 +7,14 @@ namespace {
 
 constexpr unsigned gather_pieces = 32;
 
-// Describes the memory that the target reads or writes. With too many pieces, or a transport
-// without remote access, it describes none, and the data follow in messages.
+// Describes the memory that the target reads or writes. With too many pieces, a transport without
+// remote access or memory of a device it describes none, and the data follow in messages.
 Exposure expose_memory(Peer& peer, const MessageHeader& header, const MemoryRegion& region,
                        uint64_t offset, RemoteMemory* out) noexcept {
   Piece pieces[transfer_remote_pieces];
   uint64_t covered = 0;
-  if (!peer.transport->capabilities().remote_access) return {SendStatus::sent};
+  if (!peer.transport->capabilities().remote_access || !region.is_host(offset, header.length()))
+    return {SendStatus::sent};
   const unsigned count =
       region.pieces(offset, header.length(), pieces, transfer_remote_pieces, &covered);
   if (covered != header.length()) return {SendStatus::sent};
@@ -37,8 +38,8 @@ SendStatus send_description(Peer& peer, const MessageHeader& header, const Memor
   return status;
 }
 
-// Many small iovec elements are gathered first, behind `count` pieces. At most one eager message
-// long.
+// Many small iovec elements, and memory of a device, are gathered first, behind `count` pieces. At
+// most one eager message long.
 [[gnu::noinline]] SendStatus send_gathered(ScratchPool& pool, Peer& peer, const Request& request,
                                            Piece* pieces, unsigned count) noexcept {
   const uint64_t length = request.header.length();
@@ -76,6 +77,8 @@ SendStatus send_payload(ScratchPool& scratch, Peer& peer, const Request& request
   }
   uint64_t covered = 0;
   const MemoryRegion& region = put->region;
+  if (!region.is_host(request.put_offset, length)) [[unlikely]]
+    return send_gathered(scratch, peer, request, pieces, count);
   const unsigned described =
       region.pieces(request.put_offset, length, pieces + count, gather_pieces, &covered);
   if (covered == length) [[likely]]
