@@ -170,8 +170,7 @@ inline constexpr const char* inside_rule =
     if (!device_memory_in_use()) [[likely]]
       std::memcpy(request->operand, a.operand, request->operand_bytes);
     else if (!copy_operand(a.operand, *request))
-      return refuse_bits(PTL_ARG_INVALID, a.call, "operand",
-                         reinterpret_cast<uintptr_t>(a.operand),
+      return refuse_bits(PTL_ARG_INVALID, a.call, "operand", reinterpret_cast<uintptr_t>(a.operand),
                          "must be memory that the driver of its device can read");
   }
   return PTL_OK;

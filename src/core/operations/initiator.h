@@ -132,7 +132,8 @@ inline constexpr size_t largest_put_to_self = 64;
   return true;
 }
 
-// A put of contiguous memory of the host that travels with its header: the common case of Protocol::eager.
+// A put of contiguous memory of the host that travels with its header: the common case of
+// Protocol::eager.
 [[nodiscard]] inline bool is_eager_put(const Peer& peer, const Request& request) noexcept {
   return request.header.kind == MessageKind::put &&
          request.header.length() <= peer.eager_put_bytes.load(std::memory_order_relaxed) &&

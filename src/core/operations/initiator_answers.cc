@@ -343,8 +343,8 @@ bool InitiatorAnswers::send_data(Peer& peer, Operation& operation) noexcept {
 bool InitiatorAnswers::begin_staging(Operation& operation, uint64_t begin, uint64_t end) noexcept {
   const bool gets = operation.get.descriptor != nullptr;
   operation.staged = staging_.begin(
-      {.direction = gets ? StagedStream::Direction::to_device
-                         : StagedStream::Direction::from_device,
+      {.direction =
+           gets ? StagedStream::Direction::to_device : StagedStream::Direction::from_device,
        .region = gets ? &operation.get.descriptor->region : &operation.put.descriptor->region,
        .region_offset = gets ? operation.get_offset : operation.put_offset,
        .begin = begin,

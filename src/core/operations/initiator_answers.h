@@ -2,10 +2,10 @@
 // path.
 #pragma once
 
+#include "core/operations/answer_sender.h"
 #include "core/operations/initiator_events.h"
 #include "core/operations/operation_table.h"
 #include "core/operations/refused_requests.h"
-#include "core/operations/answer_sender.h"
 #include "core/operations/send_queues.h"
 #include "core/operations/staging.h"
 #include "transport/polling.h"

@@ -48,13 +48,13 @@ struct alignas(64) Operation : QueuedSend, Request {
   std::atomic<Peer*> peer{nullptr};  // nullptr while the object is free
   // Part of the cookie. An answer may be looked up while a sender that could not send changes it.
   std::atomic<uint8_t> generation{0};
-  bool send_due = false;    // PTL_EVENT_SEND has not been reported
-  bool answer_due = false;  // an acknowledgement or reply is to be reported
-  bool direct = false;      // the target fetches the payload, or requests it in data messages
-  bool copied = false;      // the payload waits in a VolatileCopy
-  bool streaming = false;   // data messages are being sent
-  bool data_queued = false; // the operation waits in the send queue for data messages
-  bool ending = false;      // only copies to the device are awaited; no answer counts any more
+  bool send_due = false;     // PTL_EVENT_SEND has not been reported
+  bool answer_due = false;   // an acknowledgement or reply is to be reported
+  bool direct = false;       // the target fetches the payload, or requests it in data messages
+  bool copied = false;       // the payload waits in a VolatileCopy
+  bool streaming = false;    // data messages are being sent
+  bool data_queued = false;  // the operation waits in the send queue for data messages
+  bool ending = false;       // only copies to the device are awaited; no answer counts any more
   NetworkInterface* interface = nullptr;
   // Data messages: those that the target of a long put requested, or, of a get with
   // get_in_windows, those that this process has requested up to stream_position.
@@ -87,10 +87,10 @@ struct alignas(64) Transfer : QueuedSend {
   bool ended = false;         // all is moved or has failed; only the reporting is left
   bool by_messages = false;   // the peer's memory cannot be reached directly
   bool source_fault = false;  // the initiator's memory is not accessible
-  bool stays = false;  // the transport refers to the entry's memory until release_mark is reached
+  bool stays = false;   // the transport refers to the entry's memory until release_mark is reached
   bool active = false;  // the transfer is in the active list
-  bool ending = false;     // only copies to the device are awaited
-  bool peer_gone = false;  // the initiator is not answered
+  bool ending = false;  // only copies to the device are awaited
+  bool peer_gone = false;            // the initiator is not answered
   std::atomic<Peer*> peer{nullptr};  // nullptr while the object is free
   NetworkInterface* interface = nullptr;
   PortalEntry* portal = nullptr;

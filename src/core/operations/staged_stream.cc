@@ -12,10 +12,10 @@ void StagedStream::open(const Settings& settings, StagingBuffers& buffers) noexc
   LINTEL_ASSERT(settings.begin < settings.end && count_ == 0 && copying_ == 0);
   settings_ = settings;
   buffers_ = &buffers;
-  pinning_kind_ = settings.region
-                      ->first_piece(settings.region_offset + settings.begin,
-                                    settings.end - settings.begin)
-                      .kind;
+  pinning_kind_ =
+      settings.region
+          ->first_piece(settings.region_offset + settings.begin, settings.end - settings.begin)
+          .kind;
   opened_ = passed_ = settings.begin;
   first_ = 0;
   fail_ = PTL_NI_OK;
@@ -89,9 +89,8 @@ void StagedStream::copy_on(Block& block) noexcept {
 
 // True: the part is copied, or has failed.
 bool StagedStream::start_piece(Block& block) noexcept {
-  const KindPiece piece =
-      settings_.region->first_piece(settings_.region_offset + block.begin + block.copied,
-                                    block.bytes - block.copied);
+  const KindPiece piece = settings_.region->first_piece(
+      settings_.region_offset + block.begin + block.copied, block.bytes - block.copied);
   std::byte* const buffer = block.buffer + block.copied;
   std::byte* const to = is_to_device() ? piece.base : buffer;
   const std::byte* const from = is_to_device() ? buffer : piece.base;

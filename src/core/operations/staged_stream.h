@@ -95,7 +95,7 @@ class StagedStream {
   };
   struct Block {
     std::byte* buffer;
-    uint64_t begin;     // offset in the message
+    uint64_t begin;  // offset in the message
     uint32_t bytes;
     uint32_t moved;     // bytes that came from the network or went there
     uint32_t copied;    // bytes

@@ -41,8 +41,8 @@ StagedStream* Staging::begin(const StagedStream::Settings& settings) noexcept {
   ListedStream& stream = streams_.at(index);
   ++in_use_;
   stream.ended = false;
-  stream.open(settings, settings.direction == StagedStream::Direction::to_device ? to_device_
-                                                                                : from_device_);
+  stream.open(settings,
+              settings.direction == StagedStream::Direction::to_device ? to_device_ : from_device_);
   return &stream;
 }
 

@@ -75,8 +75,8 @@ class Staging {
   Arena<ListedStream> streams_;
   unsigned in_use_ = 0;
   List busy_;
-  List waiting_;  // for buffers
-  uint64_t seen_given_back_ = 0;  // when those that wait have tried
+  List waiting_;                     // for buffers
+  uint64_t seen_given_back_ = 0;     // when those that wait have tried
   ListedStream* current_ = nullptr;  // stream that advance() deals with
 };
 

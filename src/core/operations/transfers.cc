@@ -256,15 +256,15 @@ void Transfers::access(Transfer& transfer, const Piece* local, unsigned local_co
 // ---- entries in memory of devices
 
 bool Transfers::begin_staging(Transfer& transfer) noexcept {
-  transfer.staged = staging_.begin(
-      {.direction = transfer.writes_peer ? StagedStream::Direction::from_device
-                                         : StagedStream::Direction::to_device,
-       .region = &transfer.entry->region,
-       .region_offset = transfer.region_offset,
-       .begin = 0,
-       .end = transfer.mlength,
-       .client = this,
-       .owner = &transfer});
+  transfer.staged =
+      staging_.begin({.direction = transfer.writes_peer ? StagedStream::Direction::from_device
+                                                        : StagedStream::Direction::to_device,
+                      .region = &transfer.entry->region,
+                      .region_offset = transfer.region_offset,
+                      .begin = 0,
+                      .end = transfer.mlength,
+                      .client = this,
+                      .owner = &transfer});
   return transfer.staged != nullptr;
 }
 
