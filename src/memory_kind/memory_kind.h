@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -35,7 +36,8 @@ inline constexpr CopyTicket no_copy = 0;
 struct ExportedAllocation {
   uint8_t kind;                      // MemoryKind::number()
   uint8_t handle_bytes;              // bytes of `handle` in use
-  uint8_t reserved[6];               // zero
+  uint8_t reserved[2];               // zero
+  uint32_t process;                  // process number of the exporter
   uint64_t id;                       // DeviceAllocation::id at the exporter
   uint64_t base;                     // address at the exporter
   uint64_t length;                   // bytes
@@ -79,7 +81,10 @@ class MemoryKind {
   // Names the allocation to processes of the node. False: the driver cannot.
   [[nodiscard]] virtual bool export_allocation(const DeviceAllocation& allocation,
                                                ExportedAllocation* out) noexcept = 0;
-  // Maps another process' allocation. nullptr: no peer access, or the owner has freed it.
+  // Maps another process' allocation, at least as long as `exported` says. nullptr: no peer access,
+  // the owner has freed it, or it is this process. Mappings are kept after close_exported(), so
+  // that the next call for the same allocation is quick. The caller has checked that `process` is
+  // that of the peer.
   [[nodiscard]] virtual void* open_exported(const ExportedAllocation& exported) noexcept = 0;
   virtual void close_exported(void* base) noexcept = 0;
 
@@ -87,12 +92,26 @@ class MemoryKind {
   // within the buffer.
   [[nodiscard]] virtual int dmabuf(const void* address, uint64_t length,
                                    uint64_t* offset) noexcept = 0;
+
+  // Set-up path, for programs that have no driver of their own at hand. Initializes the driver.
+
+  [[nodiscard]] virtual int device_count() noexcept = 0;  // 0: none, or the driver failed
+  // Writes the name of the device, such as "NVIDIA H200"; "" if there is none.
+  virtual void device_name(int device, char* text, size_t bytes) noexcept = 0;
+  [[nodiscard]] virtual void* allocate(int device, uint64_t bytes) noexcept = 0;  // nullptr: failed
+  virtual void release(void* base) noexcept = 0;
 };
 
 // The kinds of this process.
 
+namespace memory_kind_detail {
+extern std::atomic<bool> in_use;
+}
+
 // Whether any driver is in use. One relaxed load; false in programs without accelerators.
-[[nodiscard]] bool device_memory_in_use() noexcept;
+[[nodiscard]] inline bool device_memory_in_use() noexcept {
+  return memory_kind_detail::in_use.load(std::memory_order_relaxed);
+}
 
 // Set-up path (PtlInit, PtlNIInit, PtlPTAlloc, PtlMDBind). Takes drivers into use that the process
 // has loaded, as PTL_DEVICE_MEMORY permits.
