@@ -36,7 +36,8 @@ inline constexpr CopyTicket no_copy = 0;
 struct ExportedAllocation {
   uint8_t kind;                      // MemoryKind::number()
   uint8_t handle_bytes;              // bytes of `handle` in use
-  uint8_t reserved[6];               // zero
+  uint8_t reserved[2];               // zero
+  uint32_t process;                  // process number of the exporter
   uint64_t id;                       // DeviceAllocation::id at the exporter
   uint64_t base;                     // address at the exporter
   uint64_t length;                   // bytes
@@ -80,7 +81,10 @@ class MemoryKind {
   // Names the allocation to processes of the node. False: the driver cannot.
   [[nodiscard]] virtual bool export_allocation(const DeviceAllocation& allocation,
                                                ExportedAllocation* out) noexcept = 0;
-  // Maps another process' allocation. nullptr: no peer access, or the owner has freed it.
+  // Maps another process' allocation, at least as long as `exported` says. nullptr: no peer access,
+  // the owner has freed it, or it is this process. Mappings are kept after close_exported(), so
+  // that the next call for the same allocation is quick. The caller has checked that `process` is
+  // that of the peer.
   [[nodiscard]] virtual void* open_exported(const ExportedAllocation& exported) noexcept = 0;
   virtual void close_exported(void* base) noexcept = 0;
 
@@ -88,13 +92,21 @@ class MemoryKind {
   // within the buffer.
   [[nodiscard]] virtual int dmabuf(const void* address, uint64_t length,
                                    uint64_t* offset) noexcept = 0;
+
+  // Set-up path, for programs that have no driver of their own at hand. Initializes the driver.
+
+  [[nodiscard]] virtual int device_count() noexcept = 0;  // 0: none, or the driver failed
+  // Writes the name of the device, such as "NVIDIA H200"; "" if there is none.
+  virtual void device_name(int device, char* text, size_t bytes) noexcept = 0;
+  [[nodiscard]] virtual void* allocate(int device, uint64_t bytes) noexcept = 0;  // nullptr: failed
+  virtual void release(void* base) noexcept = 0;
 };
 
 // The kinds of this process.
 
 namespace memory_kind_detail {
-extern constinit std::atomic<bool> in_use;
-}  // namespace memory_kind_detail
+extern std::atomic<bool> in_use;
+}
 
 // Whether any driver is in use. One relaxed load; false in programs without accelerators.
 [[nodiscard]] inline bool device_memory_in_use() noexcept {
@@ -105,13 +117,14 @@ extern constinit std::atomic<bool> in_use;
 // has loaded, as PTL_DEVICE_MEMORY permits.
 void look_for_drivers() noexcept;
 
-// Set-up path. Takes a kind into use, which stays until the process ends.
-void use_kind(MemoryKind& kind) noexcept;
-
 // Never waits. The kind of the memory at `address`, nullptr for memory of the host.
 [[nodiscard]] MemoryKind* kind_of(const void* address, DeviceAllocation* out) noexcept;
 
-// Never waits. The kind in use with that number, else nullptr.
+// Never waits. The kind in use that has this number(), nullptr if there is none.
 [[nodiscard]] MemoryKind* kind_numbered(uint8_t number) noexcept;
+
+// Set-up path. Takes a kind into use that is not one of the drivers, such as that of a test. It
+// stays until the process ends.
+void use_kind(MemoryKind& kind) noexcept;
 
 }  // namespace lintel

@@ -115,6 +115,10 @@ class TestMemoryKind final : public MemoryKind {
   [[nodiscard]] void* open_exported(const ExportedAllocation&) noexcept override { return nullptr; }
   void close_exported(void*) noexcept override {}
   [[nodiscard]] int dmabuf(const void*, uint64_t, uint64_t*) noexcept override { return -1; }
+  [[nodiscard]] int device_count() noexcept override { return 1; }
+  void device_name(int, char* text, size_t) noexcept override { *text = '\0'; }
+  [[nodiscard]] void* allocate(int, uint64_t bytes) noexcept override { return allocate(bytes); }
+  void release(void* base) noexcept override { free(static_cast<std::byte*>(base)); }
 
  private:
   struct Allocation {
