@@ -116,6 +116,11 @@ void* Accelerator::symbol(const char* name) const {
   return found;
 }
 
+std::byte* Accelerator::view(const void* address) const {
+  return static_cast<std::byte*>(
+      reinterpret_cast<void* (*)(const void*)>(symbol("fake_device_view"))(address));
+}
+
 void Accelerator::set(const char* name, uint64_t value) {
   const auto set = reinterpret_cast<bool (*)(const char*, uint64_t)>(symbol("fake_device_set"));
   if (!set(name, value)) throw std::runtime_error(std::string("no setting is called ") + name);
