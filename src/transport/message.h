@@ -65,6 +65,7 @@ inline constexpr uint8_t data_is_staged = 0x04;  // the same: the buffer is reus
 inline constexpr uint8_t data_pauses = 0x08;     // the same: no other message follows at once
 // Bits of MessageHeader::modes in requests, beside those of modes_of().
 inline constexpr uint8_t get_in_windows = 0x40;  // a get whose data the initiator asks for
+inline constexpr uint8_t names_device = 0x80;    // the payload describes memory of a device
 
 struct MessageHeader {
   uint32_t link_word;  // belongs to the transport while the message is inside it

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "bare_target_support.h"
+#include "core/operations/staging_buffers.h"
 #include "support/memory.h"
 #include "test_memory_kind.h"
 
@@ -17,13 +18,15 @@ using test::expect_pattern;
 using test::must;
 using test::TestMemoryKind;
 
-class DeviceMemoryTest : public test::BareTargetTest {
+// The parameter: the device copies between the two sides; otherwise through buffers of the host.
+class DeviceMemoryTest : public test::BareTargetTest, public testing::WithParamInterface<bool> {
  protected:
   static constexpr size_t bytes = 3 << 20;
 
   void SetUp() override {
     BareTargetTest::SetUp();
     kind_.reset();
+    kind_.exports = GetParam();
     must(PtlGetPhysId(ni_, &self_));
     must(PtlEQAlloc(ni_, 64, &arrived_));
     must(PtlEQAlloc(ni_, 64, &started_));
@@ -88,7 +91,7 @@ class DeviceMemoryTest : public test::BareTargetTest {
 
 constexpr size_t lengths[] = {1, 8, 64, 65, 1000, 8192, 8193, 100'000, 262'144, 3 << 20};
 
-TEST_F(DeviceMemoryTest, PutsOfAllLengthsBetweenDevices) {
+TEST_P(DeviceMemoryTest, PutsOfAllLengthsBetweenDevices) {
   append(destination_, bytes);
   for (const size_t length : lengths) {
     SCOPED_TRACE(length);
@@ -102,7 +105,7 @@ TEST_F(DeviceMemoryTest, PutsOfAllLengthsBetweenDevices) {
   }
 }
 
-TEST_F(DeviceMemoryTest, PutsBetweenHostAndDevice) {
+TEST_P(DeviceMemoryTest, PutsBetweenHostAndDevice) {
   std::vector<std::byte> host(bytes);
   test::fill(host, 2);
   const ptl_handle_md_t from_host = bind(host.data(), bytes);
@@ -121,7 +124,7 @@ TEST_F(DeviceMemoryTest, PutsBetweenHostAndDevice) {
   }
 }
 
-TEST_F(DeviceMemoryTest, GetsOfAllLengths) {
+TEST_P(DeviceMemoryTest, GetsOfAllLengths) {
   std::vector<std::byte> host(bytes);
   const ptl_handle_md_t to_host = bind(host.data(), bytes);
   const ptl_handle_md_t to_device = bind(destination_, bytes);
@@ -140,7 +143,7 @@ TEST_F(DeviceMemoryTest, GetsOfAllLengths) {
   }
 }
 
-TEST_F(DeviceMemoryTest, AGetFromTheHostIntoTheDevice) {
+TEST_P(DeviceMemoryTest, AGetFromTheHostIntoTheDevice) {
   std::vector<std::byte> host(bytes);
   test::fill(host, 3);
   const ptl_handle_md_t to_device = bind(destination_, bytes);
@@ -154,7 +157,7 @@ TEST_F(DeviceMemoryTest, AGetFromTheHostIntoTheDevice) {
   }
 }
 
-TEST_F(DeviceMemoryTest, LongMessagesAreTruncated) {
+TEST_P(DeviceMemoryTest, LongMessagesAreTruncated) {
   append(destination_, 1'000'000);
   put(md_, bytes);
   EXPECT_EQ(expect(arrived_, PTL_EVENT_PUT).mlength, 1'000'000u);
@@ -168,7 +171,7 @@ TEST_F(DeviceMemoryTest, LongMessagesAreTruncated) {
   EXPECT_EQ(expect(started_, PTL_EVENT_REPLY).mlength, 1'000'000u);
 }
 
-TEST_F(DeviceMemoryTest, AnEntryOverAllMemoryAsksForEachMessage) {
+TEST_P(DeviceMemoryTest, AnEntryOverAllMemoryAsksForEachMessage) {
   append(nullptr, PTL_SIZE_MAX);
   std::vector<std::byte> host(bytes);
   for (const size_t length : {size_t{8}, size_t{100'000}}) {
@@ -181,7 +184,7 @@ TEST_F(DeviceMemoryTest, AnEntryOverAllMemoryAsksForEachMessage) {
   }
 }
 
-TEST_F(DeviceMemoryTest, ElementsOfAnIovecMayBeOfSeveralKinds) {
+TEST_P(DeviceMemoryTest, ElementsOfAnIovecMayBeOfSeveralKinds) {
   std::vector<std::byte> host(bytes);
   const ptl_iovec_t parts[] = {
       {destination_, 1000}, {host.data(), 200'000}, {destination_ + 5000, 500'000}};
@@ -195,7 +198,7 @@ TEST_F(DeviceMemoryTest, ElementsOfAnIovecMayBeOfSeveralKinds) {
   expect_pattern({kind_.inside(destination_) + 5000, 499'000}, 1, 201'000);
 }
 
-TEST_F(DeviceMemoryTest, AtomicsWorkOnCopies) {
+TEST_P(DeviceMemoryTest, AtomicsWorkOnCopies) {
   auto* const target = reinterpret_cast<uint64_t*>(kind_.inside(destination_));
   auto* const operands = reinterpret_cast<uint64_t*>(kind_.inside(source_));
   append(destination_, bytes);
@@ -234,14 +237,19 @@ TEST_F(DeviceMemoryTest, AtomicsWorkOnCopies) {
   EXPECT_EQ(operands[512], 5u);
 }
 
-TEST_F(DeviceMemoryTest, AFailedCopyEndsItsMessageOnly) {
+TEST_P(DeviceMemoryTest, AFailedCopyEndsItsMessageOnly) {
   append(destination_, bytes);
   for (const size_t length : {size_t{100'000}, bytes}) {
     SCOPED_TRACE(length);
     kind_.fails = true;
     put(md_, length);
     expect(arrived_, PTL_EVENT_PUT, PTL_NI_SEGV);
-    expect(started_, PTL_EVENT_SEND, PTL_NI_SEGV);
+    if (GetParam()) {
+      expect(started_, PTL_EVENT_SEND);
+      expect(started_, PTL_EVENT_ACK, PTL_NI_SEGV);
+    } else {
+      expect(started_, PTL_EVENT_SEND, PTL_NI_SEGV);
+    }
     kind_.fails = false;
     put(md_, length);
     expect_put(length);
@@ -257,21 +265,30 @@ TEST_F(DeviceMemoryTest, AFailedCopyEndsItsMessageOnly) {
   kind_.fails = false;
 }
 
-TEST_F(DeviceMemoryTest, AReplyThatCannotBeCopiedFails) {
+TEST_P(DeviceMemoryTest, AReplyThatCannotBeCopiedFails) {
   std::vector<std::byte> host(bytes);
   append(host.data(), bytes);
   const ptl_handle_md_t to_device = bind(destination_, bytes);
   kind_.fails = true;
   must(PtlGet(to_device, 0, bytes, self_, index_, 0, 0, nullptr));
   expect(started_, PTL_EVENT_REPLY, PTL_NI_SEGV);
-  expect(arrived_, PTL_EVENT_GET);
+  expect(arrived_, PTL_EVENT_GET, GetParam() ? PTL_NI_SEGV : PTL_NI_OK);
   kind_.fails = false;
   must(PtlGet(to_device, 0, bytes, self_, index_, 0, 0, nullptr));
   expect(started_, PTL_EVENT_REPLY);
   expect(arrived_, PTL_EVENT_GET);
 }
 
-TEST_F(DeviceMemoryTest, FreedMemoryIsAFault) {
+// The device copies all of it at once, and the processor nothing.
+TEST_P(DeviceMemoryTest, CopiesBetweenDevicesAreFew) {
+  append(destination_, bytes);
+  put(md_, bytes);
+  expect_put(bytes);
+  EXPECT_EQ(kind_.started, GetParam() ? 1 : 2 * bytes / StagingBuffers::buffer_bytes);
+  EXPECT_EQ(kind_.synchronous, 0u);
+}
+
+TEST_P(DeviceMemoryTest, FreedMemoryIsAFault) {
   std::byte* const freed = kind_.allocate(bytes);
   const ptl_handle_md_t md = bind(freed, bytes);
   append(destination_, bytes);
@@ -284,7 +301,7 @@ TEST_F(DeviceMemoryTest, FreedMemoryIsAFault) {
 }
 
 // What refers to the memory is in use as long as a copy is under way.
-TEST_F(DeviceMemoryTest, EntriesAndDescriptorsStayUntilCopiesHaveEnded) {
+TEST_P(DeviceMemoryTest, EntriesAndDescriptorsStayUntilCopiesHaveEnded) {
   std::vector<std::byte> host(100'000);
   append(destination_, bytes);
   const ptl_handle_md_t from_host = bind(host.data(), host.size());
@@ -313,6 +330,11 @@ TEST_F(DeviceMemoryTest, EntriesAndDescriptorsStayUntilCopiesHaveEnded) {
   expect(started_, PTL_EVENT_REPLY);
   EXPECT_EQ(PtlMDRelease(to_device), PTL_OK);
 }
+
+INSTANTIATE_TEST_SUITE_P(Ways, DeviceMemoryTest, testing::Bool(),
+                         [](const testing::TestParamInfo<bool>& info) {
+                           return info.param ? "by_the_device" : "through_the_host";
+                         });
 
 }  // namespace
 }  // namespace lintel

@@ -57,6 +57,7 @@ class TestMemoryKind final : public MemoryKind {
   unsigned most_copies = 1000;
   bool fails = false;    // copies fail when they end
   bool refuses = false;  // no copy can be started
+  bool exports = false;  // memory is named to other processes, and to this one
   unsigned started = 0;  // copies ever started
   unsigned synchronous = 0;
   [[nodiscard]] size_t under_way() const { return copies_.size(); }
@@ -66,7 +67,7 @@ class TestMemoryKind final : public MemoryKind {
     for (Copy& copy : copies_) copy.polls_left = 0;
   }
   void reset() {
-    holds = fails = refuses = false;
+    holds = fails = refuses = exports = false;
     polls = 1;
     most_copies = 1000;
     started = synchronous = 0;
@@ -108,9 +109,15 @@ class TestMemoryKind final : public MemoryKind {
   }
   bool pin(void*, size_t) noexcept override { return true; }
   void unpin(void*) noexcept override {}
-  [[nodiscard]] bool export_allocation(const DeviceAllocation&,
-                                       ExportedAllocation*) noexcept override {
-    return false;
+  [[nodiscard]] bool export_allocation(const DeviceAllocation& allocation,
+                                       ExportedAllocation* out) noexcept override {
+    *out = {};
+    out->kind = kind_number;
+    out->process = static_cast<uint32_t>(getpid());
+    out->id = allocation.id;
+    out->base = allocation.base;
+    out->length = allocation.length;
+    return exports;
   }
   [[nodiscard]] void* open_exported(const ExportedAllocation&) noexcept override { return nullptr; }
   void close_exported(void*) noexcept override {}

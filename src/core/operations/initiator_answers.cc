@@ -455,7 +455,7 @@ bool InitiatorAnswers::copies_under_way(const NetworkInterface& interface) noexc
   bool under_way = false;
   operations_.for_each([&](const Operation& operation) {
     under_way |= operation.interface == &interface && operation.staged != nullptr &&
-                 operation.staged->is_to_device() && operation.staged->is_copying();
+                 operation.staged->is_writing();
   });
   return under_way;
 }

@@ -1,20 +1,21 @@
 // Gathering and sending the payload of a request. Message path.
 #include "core/operations/initiator_payload.h"
 
+#include "core/operations/device_import.h"
+
 namespace lintel {
 
 namespace {
 
 constexpr unsigned gather_pieces = 32;
 
-// Describes the memory that the target reads or writes. With too many pieces, a transport without
-// remote access or memory of a device it describes none, and the data follow in messages.
+// Describes the memory that the target reads or writes. With too many pieces, or a transport
+// without remote access, it describes none, and the data follow in messages.
 Exposure expose_memory(Peer& peer, const MessageHeader& header, const MemoryRegion& region,
                        uint64_t offset, RemoteMemory* out) noexcept {
   Piece pieces[transfer_remote_pieces];
   uint64_t covered = 0;
-  if (!peer.transport->capabilities().remote_access || !region.is_host(offset, header.length()))
-    return {SendStatus::sent};
+  if (!peer.transport->capabilities().remote_access) return {SendStatus::sent};
   const unsigned count =
       region.pieces(offset, header.length(), pieces, transfer_remote_pieces, &covered);
   if (covered != header.length()) return {SendStatus::sent};
@@ -22,8 +23,24 @@ Exposure expose_memory(Peer& peer, const MessageHeader& header, const MemoryRegi
                                 header.cookie, out);
 }
 
+// Names memory of a device to a peer on this node, which has the device copy if it can.
+[[gnu::noinline]] SendStatus send_device_description(Peer& peer, const MessageHeader& header,
+                                                     const MemoryRegion& region,
+                                                     uint64_t offset) noexcept {
+  DeviceDescription description{};
+  if (peer.transport->process_of(*peer.link) == 0 ||
+      !describe_device(region, offset, header.length(), &description))
+    return peer.transport->send(*peer.link, header, nullptr, 0);
+  MessageHeader names = header;
+  names.modes |= names_device;
+  const Piece piece{reinterpret_cast<std::byte*>(&description), sizeof description};
+  return peer.transport->send(*peer.link, names, &piece, 1);
+}
+
 SendStatus send_description(Peer& peer, const MessageHeader& header, const MemoryRegion& region,
                             uint64_t offset, Operation& operation) noexcept {
+  if (!region.is_host(offset, header.length())) [[unlikely]]
+    return send_device_description(peer, header, region, offset);
   RemoteMemory memory[transfer_remote_pieces];
   const Exposure exposure = expose_memory(peer, header, region, offset, memory);
   if (exposure.status != SendStatus::sent) return exposure.status;

@@ -3,24 +3,41 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/objects/limits.h"
 #include "util/assert.h"
 #include "util/guarded_memory.h"
 
 namespace lintel {
 
+namespace {
+// Longest copy between devices: other messages use the same devices.
+constexpr uint64_t direct_bytes = uint64_t{32} << 20;
+
+// Messages up to this length are copied at once. Their data must be there before those of the next
+// message (spec 2.7.1), and waiting for one costs about as much as asking about it later.
+constexpr uint64_t synchronous_bytes = 8192;
+static_assert(synchronous_bytes >= largest_ordered_bytes);
+}  // namespace
+
 void StagedStream::open(const Settings& settings, StagingBuffers& buffers) noexcept {
   LINTEL_ASSERT(settings.begin < settings.end && count_ == 0 && copying_ == 0);
   settings_ = settings;
   buffers_ = &buffers;
-  pinning_kind_ =
-      settings.region
-          ->first_piece(settings.region_offset + settings.begin, settings.end - settings.begin)
-          .kind;
+  is_direct_ = has_import() && !settings.region->is_host(settings.region_offset + settings.begin,
+                                                         settings.end - settings.begin);
+  pinning_kind_ = device_piece(settings.begin, settings.end - settings.begin).kind;
   opened_ = passed_ = settings.begin;
   first_ = 0;
   fail_ = PTL_NI_OK;
   cancelled_ = false;
   lacks_buffer_ = false;
+}
+
+// The device's side of the next bytes.
+KindPiece StagedStream::device_piece(uint64_t offset, uint64_t length) const noexcept {
+  if (has_import() && !is_direct_)
+    return {settings_.import.address(offset), length, settings_.import.kind()};
+  return settings_.region->first_piece(settings_.region_offset + offset, length);
 }
 
 StagedStream::Block* StagedStream::block_at(uint64_t offset) noexcept {
@@ -34,17 +51,17 @@ StagedStream::Block* StagedStream::block_at(uint64_t offset) noexcept {
 bool StagedStream::add_block(uint64_t limit, Stage stage) noexcept {
   lacks_buffer_ = false;
   if (cancelled_ || fail_ != PTL_NI_OK || opened_ >= limit || count_ == most_blocks) return false;
-  std::byte* const buffer = buffers_->take(count_, pinning_kind_);
-  if (buffer == nullptr) {
+  std::byte* const buffer = is_direct_ ? nullptr : buffers_->take(count_, pinning_kind_);
+  if (buffer == nullptr && !is_direct_) {
     lacks_buffer_ = count_ == 0;
     return false;
   }
+  const uint64_t most = is_direct_ ? direct_bytes : StagingBuffers::buffer_bytes;
   Block& added = block(count_++);
   added = {};
   added.buffer = buffer;
   added.begin = opened_;
-  added.bytes =
-      static_cast<uint32_t>(std::min<uint64_t>(limit - opened_, StagingBuffers::buffer_bytes));
+  added.bytes = static_cast<uint32_t>(std::min(limit - opened_, most));
   added.stage = stage;
   opened_ += added.bytes;
   return true;
@@ -54,7 +71,7 @@ bool StagedStream::add_block(uint64_t limit, Stage stage) noexcept {
 void StagedStream::remove_done() noexcept {
   while (count_ != 0 && block(0).stage == Stage::done) {
     const Block& done = block(0);
-    buffers_->give_back(done.buffer);
+    if (!is_direct_) buffers_->give_back(done.buffer);
     if (!cancelled_) {
       LINTEL_ASSERT(passed_ == done.begin && (fail_ != PTL_NI_OK || done.copied == done.bytes));
       passed_ += done.bytes;
@@ -76,7 +93,7 @@ void StagedStream::end_copy(Block& block, ptl_ni_fail_t fail) noexcept {
   --copying_;
   block.ticket = no_copy;
   if (fail_ == PTL_NI_OK) fail_ = fail;
-  block.stage = is_to_device() || cancelled_ ? Stage::done : Stage::loaded;
+  block.stage = is_to_device() || is_direct_ || cancelled_ ? Stage::done : Stage::loaded;
 }
 
 // Starts copies of the parts of a block, one after the other, until one is under way or all are
@@ -89,21 +106,23 @@ void StagedStream::copy_on(Block& block) noexcept {
 
 // True: the part is copied, or has failed.
 bool StagedStream::start_piece(Block& block) noexcept {
-  const KindPiece piece = settings_.region->first_piece(
-      settings_.region_offset + block.begin + block.copied, block.bytes - block.copied);
-  std::byte* const buffer = block.buffer + block.copied;
-  std::byte* const to = is_to_device() ? piece.base : buffer;
-  const std::byte* const from = is_to_device() ? buffer : piece.base;
+  const uint64_t offset = block.begin + block.copied;
+  const KindPiece piece = device_piece(offset, block.bytes - block.copied);
+  std::byte* const other =
+      is_direct_ ? settings_.import.address(offset) : block.buffer + block.copied;
+  std::byte* const to = is_to_device() ? piece.base : other;
+  const std::byte* const from = is_to_device() ? other : piece.base;
   block.running = static_cast<uint32_t>(piece.length);
-  if (piece.kind == nullptr) {
-    if (!guarded_copy(to, from, piece.length)) fail_ = PTL_NI_SEGV;
-    block.copied += block.running;
-    return true;
-  }
   CopyStatus status = CopyStatus::running;
-  block.kind = piece.kind;
-  block.ticket = piece.kind->start_copy(to, from, piece.length, &status);
-  if (block.ticket != no_copy || status == CopyStatus::running) return false;
+  if (piece.kind == nullptr) {
+    status = guarded_copy(to, from, piece.length) ? CopyStatus::done : CopyStatus::no_memory;
+  } else if (settings_.end - settings_.begin <= synchronous_bytes) {
+    status = piece.kind->copy(to, from, piece.length);
+  } else {
+    block.kind = piece.kind;
+    block.ticket = piece.kind->start_copy(to, from, piece.length, &status);
+    if (block.ticket != no_copy || status == CopyStatus::running) return false;
+  }
   if (status == CopyStatus::done)
     block.copied += block.running;
   else
@@ -145,6 +164,12 @@ void StagedStream::cancel() noexcept {
     else if (ends.stage != Stage::copying)
       ends.stage = Stage::done;
   }
+  remove_done();
+}
+
+void StagedStream::copy_directly() noexcept {
+  LINTEL_ASSERT(is_direct_);
+  while (add_block(settings_.end, Stage::filling)) begin_copy(block(count_ - 1));
   remove_done();
 }
 

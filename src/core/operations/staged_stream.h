@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "core/objects/memory_region.h"
+#include "core/operations/device_import.h"
 #include "core/operations/operation.h"
 #include "core/operations/staging_buffers.h"
 #include "portals4.h"
@@ -29,7 +30,9 @@ class StagingClient {
 };
 
 // The part [begin, end) of a message, in blocks one behind the other, of which a few have a buffer
-// at a time.
+// at a time. With an import the other side is not the network, but memory of a device that this
+// process reaches: if both sides are devices, one copies to the other without buffers; if the
+// region is memory of the host, the client moves the data between it and the buffers.
 class StagedStream {
  public:
   static constexpr unsigned most_blocks = 4;
@@ -43,6 +46,7 @@ class StagedStream {
     uint64_t end;
     StagingClient* client;
     QueuedSend* owner;  // Operation or Transfer
+    DeviceImport import{};
   };
   void open(const Settings& settings, StagingBuffers& buffers) noexcept;
 
@@ -50,6 +54,13 @@ class StagedStream {
   [[nodiscard]] QueuedSend& owner() const noexcept { return *settings_.owner; }
   [[nodiscard]] bool is_to_device() const noexcept {
     return settings_.direction == Direction::to_device;
+  }
+  [[nodiscard]] bool has_import() const noexcept { return settings_.import.is_open(); }
+  // Copies between two devices; copy_directly() starts them.
+  [[nodiscard]] bool is_direct() const noexcept { return is_direct_; }
+  // A copy is under way that writes to other memory than the buffers.
+  [[nodiscard]] bool is_writing() const noexcept {
+    return copying_ != 0 && (is_to_device() || is_direct_);
   }
 
   // PTL_NI_OK, or why a copy failed. After a failure no copy is started.
@@ -67,6 +78,11 @@ class StagedStream {
   [[nodiscard]] bool advance() noexcept;
   // Starts no more copies, and gives buffers back as soon as no copy uses them.
   void cancel() noexcept;
+  // No copy is under way, and the client has gone.
+  void close() noexcept { settings_.import.close(); }
+
+  // --- between devices
+  void copy_directly() noexcept;
 
   // --- to the device
   // Opens as many blocks as have buffers. Returns the offset in the message up to which they reach.
@@ -94,8 +110,8 @@ class StagedStream {
     done,    // copied to the device, or cancelled
   };
   struct Block {
-    std::byte* buffer;
-    uint64_t begin;  // offset in the message
+    std::byte* buffer;  // nullptr between devices
+    uint64_t begin;     // offset in the message
     uint32_t bytes;
     uint32_t moved;     // bytes that came from the network or went there
     uint32_t copied;    // bytes
@@ -116,6 +132,7 @@ class StagedStream {
   void begin_copy(Block& block) noexcept;
   void copy_on(Block& block) noexcept;
   [[nodiscard]] bool start_piece(Block& block) noexcept;
+  [[nodiscard]] KindPiece device_piece(uint64_t offset, uint64_t length) const noexcept;
   void end_copy(Block& block, ptl_ni_fail_t fail) noexcept;
 
   Settings settings_{};
@@ -128,6 +145,7 @@ class StagedStream {
   unsigned count_ = 0;
   unsigned copying_ = 0;  // blocks whose stage is copying
   ptl_ni_fail_t fail_ = PTL_NI_OK;
+  bool is_direct_ = false;
   bool cancelled_ = false;
   bool lacks_buffer_ = false;
 };

@@ -61,7 +61,7 @@ void Staging::end(StagedStream& stream) noexcept {
   auto& ended = static_cast<ListedStream&>(stream);
   ended.cancel();
   ended.ended = true;
-  LINTEL_ASSERT(!stream.is_copying() || !stream.is_to_device());
+  LINTEL_ASSERT(!stream.is_writing());
   if (&ended == current_) return;
   if (ended.listed && !ended.is_copying()) seen_given_back_ = UINT64_MAX;  // advance() finds it
   watch(stream);
@@ -71,6 +71,7 @@ void Staging::end(StagedStream& stream) noexcept {
 void Staging::release(ListedStream& stream) noexcept {
   LINTEL_ASSERT(stream.ended && !stream.is_copying() && in_use_ != 0);
   --in_use_;
+  stream.close();
   streams_.release(streams_.index_of(stream));
 }
 

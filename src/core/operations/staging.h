@@ -29,8 +29,8 @@ class Staging {
   // To be called after the client has used the stream: copies may be under way, or a buffer may be
   // lacking.
   void watch(StagedStream& stream) noexcept LINTEL_REQUIRES(polling);
-  // The client does not use the stream any more. Copies of it may be under way, which write to
-  // nothing but its buffers: it must not be copying to a device.
+  // The client does not use the stream any more. Copies of it may be under way, if they write to
+  // nothing but its buffers.
   void end(StagedStream& stream) noexcept LINTEL_REQUIRES(polling);
 
   // Asks about all copies under way, and tells clients. Returns the number of those.

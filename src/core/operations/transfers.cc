@@ -51,8 +51,28 @@ unsigned remote_range(const Transfer& transfer, uint64_t position, uint64_t leng
   return count;
 }
 
+// The initiator's memory, if it is that of a device which copies from or to the entry. The entry
+// must be memory of the host, or one range of the same kind.
+DeviceImport import_of(const InboundMessage& message, const Transfer& transfer) noexcept {
+  DeviceDescription description;
+  if ((message.header.modes & names_device) == 0 || message.payload_length != sizeof description)
+    return {};
+  const Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  const MemoryRegion& region = transfer.entry->region;
+  std::memcpy(&description, message.payload, sizeof description);
+  if (!region.is_host(transfer.region_offset, transfer.mlength)) {
+    const KindPiece piece = region.first_piece(transfer.region_offset, transfer.mlength);
+    if (piece.kind == nullptr || piece.length != transfer.mlength ||
+        piece.kind->number() != description.allocation.kind)
+      return {};
+  }
+  return DeviceImport::open(description, peer.transport->process_of(*peer.link),
+                            message.header.length());
+}
+
 // Copies the initiator's description of its memory; false if it does not cover the message.
 bool take_description(const InboundMessage& message, Transfer& transfer) noexcept {
+  if ((message.header.modes & names_device) != 0) return false;
   const unsigned count = message.payload_length / sizeof(RemoteMemory);
   if (count == 0 || count > transfer_remote_pieces) return false;
   std::memcpy(transfer.remote, message.payload, count * sizeof(RemoteMemory));
@@ -191,10 +211,10 @@ void Transfers::continue_sending(Transfer& transfer) noexcept {
 void Transfers::take_result(Transfer& transfer, RemoteResult result) noexcept {
   transfer.moved += result.bytes;
   if (StagedStream* const staged = transfer.staged; staged != nullptr) {
-    if (transfer.writes_peer)
-      staged->taken(result.bytes);
-    else
+    if (staged->is_to_device())
       staged->filled(result.bytes);
+    else
+      staged->taken(result.bytes);
     staging_.watch(*staged);
     if (staged->fail() != PTL_NI_OK) return fail(transfer, staged->fail());
   }
@@ -253,18 +273,21 @@ void Transfers::access(Transfer& transfer, const Piece* local, unsigned local_co
   take_result(transfer, result);
 }
 
-// ---- entries in memory of devices
+// ---- memory of devices: that of the entry, or an import of the initiator's
 
-bool Transfers::begin_staging(Transfer& transfer) noexcept {
-  transfer.staged =
-      staging_.begin({.direction = transfer.writes_peer ? StagedStream::Direction::from_device
-                                                        : StagedStream::Direction::to_device,
-                      .region = &transfer.entry->region,
-                      .region_offset = transfer.region_offset,
-                      .begin = 0,
-                      .end = transfer.mlength,
-                      .client = this,
-                      .owner = &transfer});
+bool Transfers::begin_staging(Transfer& transfer, const DeviceImport& import) noexcept {
+  const bool entry_is_host =
+      transfer.entry->region.is_host(transfer.region_offset, transfer.mlength);
+  transfer.staged = staging_.begin({.direction = transfer.writes_peer == entry_is_host
+                                                     ? StagedStream::Direction::to_device
+                                                     : StagedStream::Direction::from_device,
+                                    .region = &transfer.entry->region,
+                                    .region_offset = transfer.region_offset,
+                                    .begin = 0,
+                                    .end = transfer.mlength,
+                                    .client = this,
+                                    .owner = &transfer,
+                                    .import = import});
   return transfer.staged != nullptr;
 }
 
@@ -272,7 +295,7 @@ bool Transfers::begin_staging(Transfer& transfer) noexcept {
 bool Transfers::end_staging(Transfer& transfer) noexcept {
   StagedStream& staged = *transfer.staged;
   staged.cancel();
-  if (staged.is_to_device() && staged.is_copying()) {
+  if (staged.is_writing()) {
     transfer.ending = true;
     return false;
   }
@@ -298,6 +321,7 @@ void Transfers::on_staged(StagedStream& stream) noexcept {
 // Moves what there is room for, or what is there.
 void Transfers::advance_staged(Transfer& transfer) noexcept {
   StagedStream& staged = *transfer.staged;
+  if (staged.has_import()) return advance_import(transfer);
   if (transfer.by_messages && transfer.writes_peer) return continue_sending(transfer);
   if (staged.is_complete()) return end(transfer);
   if (transfer.by_messages && staged.fail() != PTL_NI_OK) {
@@ -316,6 +340,30 @@ void Transfers::advance_staged(Transfer& transfer) noexcept {
   staging_.watch(staged);
   if (staged.fail() != PTL_NI_OK) return fail(transfer, staged.fail());
   if (local.length != 0) access(transfer, &local, 1, local.length);
+}
+
+// Between the entry and memory of a device of the initiator, which the transport does not see.
+void Transfers::advance_import(Transfer& transfer) noexcept {
+  StagedStream& staged = *transfer.staged;
+  if (staged.is_complete()) return end(transfer);
+  if (staged.is_direct()) {
+    staged.copy_directly();
+    staging_.watch(staged);
+    if (staged.fail() != PTL_NI_OK) return fail(transfer, staged.fail());
+    if (staged.is_complete()) end(transfer);
+    return;
+  }
+  if (!staged.is_to_device()) staged.load(transfer.mlength);
+  const Piece piece = staged.is_to_device() ? staged.room() : staged.ready();
+  staging_.watch(staged);
+  if (staged.fail() != PTL_NI_OK) return fail(transfer, staged.fail());
+  if (piece.length == 0) return;
+  const MemoryRegion& region = transfer.entry->region;
+  const uint64_t offset = transfer.region_offset + transfer.moved;
+  const bool moved = staged.is_to_device() ? region.read(offset, piece.base, piece.length)
+                                           : region.write(offset, piece.base, piece.length);
+  take_result(transfer, moved ? RemoteResult{RemoteStatus::done, piece.length}
+                              : RemoteResult{RemoteStatus::local_fault, 0});
 }
 
 void Transfers::take_staged_data(Transfer& transfer, const InboundMessage& message) noexcept {
@@ -352,10 +400,14 @@ void Transfers::start(Transfer& transfer, const InboundMessage& message) noexcep
   transfer.staged = nullptr;
   transfer.fail = PTL_NI_OK;
   transfer.remote_count = 0;
-  const bool described = take_description(message, transfer);
-  if (!transfer.entry->region.is_host(transfer.region_offset, transfer.mlength) &&
-      !begin_staging(transfer)) [[unlikely]]
+  DeviceImport import = import_of(message, transfer);
+  const bool described = import.is_open() || take_description(message, transfer);
+  if ((import.is_open() ||
+       !transfer.entry->region.is_host(transfer.region_offset, transfer.mlength)) &&
+      !begin_staging(transfer, import)) [[unlikely]] {
+    import.close();
     return fail(transfer, PTL_NI_UNDELIVERABLE);
+  }
   if (!described) return continue_by_messages(transfer);
   Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
   if (transfer.writes_peer || transfer.staged != nullptr || transfer.mlength > batched_bytes ||
@@ -539,8 +591,7 @@ void Transfers::fail_all_of(Peer& peer) noexcept {
 bool Transfers::access_under_way(const NetworkInterface& interface) noexcept {
   bool under_way = false;
   table_.for_each([&](const Transfer& transfer) {
-    const bool copies = transfer.staged != nullptr && transfer.staged->is_to_device() &&
-                        transfer.staged->is_copying();
+    const bool copies = transfer.staged != nullptr && transfer.staged->is_writing();
     under_way |= transfer.interface == &interface && (transfer.in_flight != 0 || copies);
   });
   return under_way;

@@ -69,6 +69,7 @@ class Transfers final : private StagingClient {
   void on_staged(StagedStream& stream) noexcept override LINTEL_REQUIRES(polling);
   void advance(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
   void advance_staged(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
+  void advance_import(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
   void access(Transfer& transfer, const Piece* local, unsigned local_count,
               uint64_t length) noexcept LINTEL_REQUIRES(polling);
   void take_result(Transfer& transfer, RemoteResult result) noexcept LINTEL_REQUIRES(polling);
@@ -78,7 +79,8 @@ class Transfers final : private StagingClient {
   void continue_sending(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
   void take_staged_data(Transfer& transfer, const InboundMessage& message) noexcept
       LINTEL_REQUIRES(polling);
-  [[nodiscard]] bool begin_staging(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
+  [[nodiscard]] bool begin_staging(Transfer& transfer, const DeviceImport& import) noexcept
+      LINTEL_REQUIRES(polling);
   [[nodiscard]] bool end_staging(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
   unsigned end_released() noexcept LINTEL_REQUIRES(polling);
   void end(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
