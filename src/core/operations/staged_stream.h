@@ -35,7 +35,7 @@ class StagingClient {
 // region is memory of the host, the client moves the data between it and the buffers.
 class StagedStream {
  public:
-  static constexpr unsigned most_blocks = 4;
+  static constexpr unsigned most_blocks = 8;
 
   enum class Direction : uint8_t { to_device, from_device };
   struct Settings {
