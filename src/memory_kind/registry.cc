@@ -12,6 +12,8 @@
 #include "memory_kind/device_memory.h"
 #include "memory_kind/driver_library.h"
 #include "memory_kind/drivers.h"
+#include "memory_kind/hip_driver.h"
+#include "memory_kind/ze_driver.h"
 #include "util/config.h"
 #include "util/lock.h"
 #include "util/log.h"
@@ -34,6 +36,8 @@ struct KnownDriver {
 // In the order in which they are asked whose memory an address is.
 constexpr KnownDriver known_drivers[] = {
     {"cuda", CudaDriver::library_names, CudaDriver::make},
+    {"hip", HipDriver::library_names, HipDriver::make},
+    {"ze", ZeDriver::library_names, ZeDriver::make},
 };
 constexpr size_t driver_count = std::size(known_drivers);
 

@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <mutex>
 #include <stdexcept>
 
 #include "memory_kind/cuda_functions.h"
+#include "memory_kind/hip_functions.h"
+#include "memory_kind/ze_functions.h"
 
 namespace lintel::test {
 
@@ -15,6 +18,8 @@ namespace {
 
 std::string library_name(const std::string& kind) {
   if (kind == "cuda") return "libcuda.so.1";
+  if (kind == "hip") return "libamdhip64.so";
+  if (kind == "ze") return "libze_loader.so.1";
   throw std::runtime_error("no driver is called " + kind);
 }
 
@@ -96,11 +101,119 @@ class CudaAccelerator final : public Accelerator {
   cuda::Context context_ = nullptr;
 };
 
+class HipAccelerator final : public Accelerator {
+ public:
+  HipAccelerator(void* library, int device) : Accelerator(library), device_(device) {
+    find("hipSetDevice", call_.set_device);
+    find("hipMalloc", call_.allocate);
+    find("hipFree", call_.free);
+    find("hipMemcpy", copy_);
+    find("hipMallocManaged", allocate_managed_);
+    find("hipDeviceSynchronize", synchronize_);
+    check(call_.set_device(device_), "hipSetDevice");
+  }
+
+  void* allocate(size_t bytes) override {
+    void* pointer = nullptr;
+    check(call_.set_device(device_), "hipSetDevice");
+    check(call_.allocate(&pointer, bytes), "hipMalloc");
+    return pointer;
+  }
+  void* allocate_managed(size_t bytes) override {
+    void* pointer = nullptr;
+    constexpr unsigned attach_global = 1;
+    check(call_.set_device(device_), "hipSetDevice");
+    check(allocate_managed_(&pointer, bytes, attach_global), "hipMallocManaged");
+    return pointer;
+  }
+  void release(void* base) override { check(call_.free(base), "hipFree"); }
+  void copy(void* to, const void* from, size_t bytes) override {
+    check(call_.set_device(device_), "hipSetDevice");
+    check(copy_(to, from, bytes, hip::copy_default), "hipMemcpy");
+    check(synchronize_(), "hipDeviceSynchronize");
+  }
+
+ private:
+  hip::Functions call_{};
+  hip::Result (*copy_)(void* to, const void* from, size_t bytes, int kind) = nullptr;
+  hip::Result (*allocate_managed_)(void** pointer, size_t bytes, unsigned flags) = nullptr;
+  hip::Result (*synchronize_)() = nullptr;
+  int device_;
+};
+
+// The first driver of Level Zero.
+class ZeAccelerator final : public Accelerator {
+ public:
+  ZeAccelerator(void* library, int device) : Accelerator(library) {
+    find("zeInit", call_.init);
+    find("zeDriverGet", call_.get_drivers);
+    find("zeDeviceGet", call_.get_devices);
+    find("zeContextCreate", call_.create_context);
+    find("zeMemAllocDevice", call_.allocate);
+    find("zeMemAllocShared", allocate_shared_);
+    find("zeMemFree", call_.free);
+    find("zeCommandListCreateImmediate", call_.create_list);
+    find("zeCommandListAppendMemoryCopy", call_.append_copy);
+    check(call_.init(0), "zeInit");
+    uint32_t count = 1;
+    ze::Driver driver = nullptr;
+    check(call_.get_drivers(&count, &driver), "zeDriverGet");
+    count = static_cast<uint32_t>(device) + 1;
+    std::vector<ze::Device> devices(count);
+    check(call_.get_devices(driver, &count, devices.data()), "zeDeviceGet");
+    device_ = devices[static_cast<size_t>(device)];
+    const ze::ContextDescription description;
+    check(call_.create_context(driver, &description, &context_), "zeContextCreate");
+    ze::QueueDescription queue;
+    queue.mode = ze::queue_synchronous;
+    check(call_.create_list(context_, device_, &queue, &list_), "zeCommandListCreateImmediate");
+  }
+
+  void* allocate(size_t bytes) override {
+    void* pointer = nullptr;
+    const ze::DeviceMemoryDescription description;
+    check(call_.allocate(context_, &description, bytes, 0, device_, &pointer), "zeMemAllocDevice");
+    return pointer;
+  }
+  void* allocate_managed(size_t bytes) override {
+    void* pointer = nullptr;
+    const ze::DeviceMemoryDescription description;
+    const ze::HostMemoryDescription host;
+    check(allocate_shared_(context_, &description, &host, bytes, 0, device_, &pointer),
+          "zeMemAllocShared");
+    return pointer;
+  }
+  void release(void* base) override { check(call_.free(context_, base), "zeMemFree"); }
+  void copy(void* to, const void* from, size_t bytes) override {
+    const std::lock_guard guard(copying_);
+    check(call_.append_copy(list_, to, from, bytes, nullptr, 0, nullptr),
+          "zeCommandListAppendMemoryCopy");
+  }
+
+ private:
+  static void check(ze::Result result, const char* function) {
+    test::check(static_cast<int>(result), function);
+  }
+
+  ze::Functions call_{};
+  ze::Result (*allocate_shared_)(ze::Context context,
+                                 const ze::DeviceMemoryDescription* description,
+                                 const ze::HostMemoryDescription* host, size_t bytes,
+                                 size_t alignment, ze::Device device, void** pointer) = nullptr;
+  std::mutex copying_;
+  ze::Device device_ = nullptr;
+  ze::Context context_ = nullptr;
+  ze::CommandList list_ = nullptr;
+};
+
 }  // namespace
 
 Accelerator& Accelerator::load(const std::string& kind, int device) {
+  void* const library = open_library(kind);
   // Never destroyed: the driver may be used until the process ends.
-  return *new CudaAccelerator(open_library(kind), device);
+  if (kind == "hip") return *new HipAccelerator(library, device);
+  if (kind == "ze") return *new ZeAccelerator(library, device);
+  return *new CudaAccelerator(library, device);
 }
 
 void Accelerator::load_library(const std::string& kind) { open_library(kind); }
