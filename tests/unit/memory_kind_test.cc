@@ -397,6 +397,7 @@ TEST_P(MemoryKindTest, GivesUpMappingsOfFreedAllocations) {
       }
       rank.barrier();
     }
+    rank.barrier();
     // The last one has been freed. What names it is refused, unless it is mapped already.
     if (rank.index() == 1) {
       ExportedAllocation freed = published(rank);
