@@ -117,6 +117,10 @@ extern std::atomic<bool> in_use;
 // has loaded, as PTL_DEVICE_MEMORY permits.
 void look_for_drivers() noexcept;
 
+// Set-up path. The kind of that name, its driver loaded if the process has not done so. nullptr:
+// there is no such driver, or PTL_DEVICE_MEMORY excludes it.
+[[nodiscard]] MemoryKind* find_driver(const char* name) noexcept;
+
 // Never waits. The kind of the memory at `address`, nullptr for memory of the host.
 [[nodiscard]] MemoryKind* kind_of(const void* address, DeviceAllocation* out) noexcept;
 

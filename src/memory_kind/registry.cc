@@ -7,11 +7,14 @@
 #include <exception>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "memory_kind/cuda_driver.h"
 #include "memory_kind/device_memory.h"
 #include "memory_kind/driver_library.h"
 #include "memory_kind/drivers.h"
+#include "memory_kind/hip_driver.h"
+#include "memory_kind/ze_driver.h"
 #include "util/config.h"
 #include "util/lock.h"
 #include "util/log.h"
@@ -34,6 +37,8 @@ struct KnownDriver {
 // In the order in which they are asked whose memory an address is.
 constexpr KnownDriver known_drivers[] = {
     {"cuda", CudaDriver::library_names, CudaDriver::make},
+    {"hip", HipDriver::library_names, HipDriver::make},
+    {"ze", ZeDriver::library_names, ZeDriver::make},
 };
 constexpr size_t driver_count = std::size(known_drivers);
 
@@ -41,7 +46,10 @@ constexpr const char* usable_words = "auto, off, or some of cuda, hip, ze";
 
 class Registry {
  public:
-  void look(bool load_all);
+  // Takes drivers into use. `to_load`: the one to load, if it is permitted.
+  static constexpr std::string_view none = "";
+  static constexpr std::string_view all = "all";
+  void look(std::string_view to_load);
   void use(MemoryKind& kind);
   [[nodiscard]] std::vector<DriverReport> reports();
 
@@ -59,7 +67,8 @@ class Registry {
   };
 
   [[nodiscard]] std::vector<std::string> wanted();
-  void try_driver(const KnownDriver& driver, Row& row, bool may_load) LINTEL_REQUIRES(lock_);
+  void try_driver(const KnownDriver& driver, Row& row, bool is_named, bool may_load)
+      LINTEL_REQUIRES(lock_);
   void add(MemoryKind& kind) LINTEL_REQUIRES(lock_);
 
   Mutex lock_;
@@ -100,7 +109,7 @@ std::vector<std::string> Registry::wanted() {
   return words;
 }
 
-void Registry::try_driver(const KnownDriver& driver, Row& row, bool may_load) {
+void Registry::try_driver(const KnownDriver& driver, Row& row, bool is_named, bool may_load) {
   if (row.memory != nullptr) return;
   DriverLibrary library(driver.libraries, may_load);
   std::unique_ptr<DeviceDriver> made;
@@ -108,10 +117,11 @@ void Registry::try_driver(const KnownDriver& driver, Row& row, bool may_load) {
   if (made == nullptr) {
     row.text = library.reason();
     // Absent by choice, unless it was asked for or is too old.
-    if ((may_load || library.is_open()) && !row.said)
+    const bool is_fault = is_named || library.is_open();
+    if (is_fault && !row.said)
       log_message(LogLevel::warn, "memory of accelerators is not accessed: %s: %s", driver.name,
                   row.text.c_str());
-    row.said |= may_load || library.is_open();
+    row.said |= is_fault;
     return;
   }
   row.memory = std::make_unique<DeviceMemory>(std::move(made));
@@ -134,9 +144,9 @@ void Registry::use(MemoryKind& kind) {
   add(kind);
 }
 
-void Registry::look(bool load_all) {
+void Registry::look(std::string_view to_load) {
   const unsigned long long libraries = loaded_libraries();
-  if (!load_all && libraries == libraries_seen.load(std::memory_order_acquire)) return;
+  if (to_load == none && libraries == libraries_seen.load(std::memory_order_acquire)) return;
   LockGuard guard(lock_);
   const std::vector<std::string> words = wanted();
   const bool any = words.empty() || words.front() == "auto";
@@ -144,7 +154,8 @@ void Registry::look(bool load_all) {
     const KnownDriver& driver = known_drivers[i];
     const bool named = std::find(words.begin(), words.end(), driver.name) != words.end();
     if (any || named)
-      try_driver(driver, rows_[i], named || load_all);
+      try_driver(driver, rows_[i], named,
+                 named || to_load == all || to_load == std::string_view(driver.name));
     else
       rows_[i].text = "PTL_DEVICE_MEMORY=" + config_display(ConfigKey::device_memory);
   }
@@ -164,10 +175,21 @@ std::vector<DriverReport> Registry::reports() {
 
 void look_for_drivers() noexcept {
   try {
-    registry().look(false);
+    registry().look(Registry::none);
   } catch (const std::exception& error) {  // out of memory
     log_message(LogLevel::warn, "memory of accelerators is not accessed: %s", error.what());
   }
+}
+
+MemoryKind* find_driver(const char* name) noexcept {
+  try {
+    registry().look(name);
+    for (const DriverReport& report : registry().reports())
+      if (report.name == name) return report.kind;
+  } catch (const std::exception& error) {
+    log_message(LogLevel::warn, "memory of accelerators is not accessed: %s", error.what());
+  }
+  return nullptr;
 }
 
 MemoryKind* kind_of(const void* address, DeviceAllocation* out) noexcept {
@@ -191,7 +213,7 @@ void use_kind(MemoryKind& kind) noexcept { registry().use(kind); }
 std::vector<DriverReport> driver_reports() { return registry().reports(); }
 
 std::vector<DriverReport> load_drivers() {
-  registry().look(true);
+  registry().look(Registry::all);
   return registry().reports();
 }
 

@@ -9,6 +9,10 @@
 #include <string>
 #include <vector>
 
+namespace lintel::tools {
+class Accelerator;
+}
+
 namespace lintel::test {
 
 class Accelerator {
@@ -22,16 +26,16 @@ class Accelerator {
   // Whether the driver is a stand-in.
   [[nodiscard]] static bool is_fake();
 
-  virtual ~Accelerator() = default;
+  ~Accelerator();
   Accelerator(const Accelerator&) = delete;
   Accelerator& operator=(const Accelerator&) = delete;
 
   // These throw if the driver refuses.
-  [[nodiscard]] virtual void* allocate(size_t bytes) = 0;
-  [[nodiscard]] virtual void* allocate_managed(size_t bytes) = 0;
-  virtual void release(void* base) = 0;
+  [[nodiscard]] void* allocate(size_t bytes);
+  [[nodiscard]] void* allocate_managed(size_t bytes);
+  void release(void* base);
   // Between a device and the host, or devices; waits for the end.
-  virtual void copy(void* to, const void* from, size_t bytes) = 0;
+  void copy(void* to, const void* from, size_t bytes);
 
   // The memory of a stand-in behind an address of its device, as the processor sees it.
   [[nodiscard]] std::byte* view(const void* address) const;
@@ -39,16 +43,10 @@ class Accelerator {
   void set(const char* name, uint64_t value);
   [[nodiscard]] uint64_t count(const char* name) const;
 
- protected:
-  explicit Accelerator(void* library) : library_(library) {}
-  template <typename Function>
-  void find(const char* name, Function*& function) {
-    function = reinterpret_cast<Function*>(symbol(name));
-  }
-
  private:
-  [[nodiscard]] void* symbol(const char* name) const;
-  void* library_;
+  explicit Accelerator(std::unique_ptr<tools::Accelerator> driver);
+
+  std::unique_ptr<tools::Accelerator> driver_;
 };
 
 // Memory of a device that is released at the end.

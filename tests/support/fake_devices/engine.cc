@@ -425,8 +425,9 @@ Result open(const Handle& handle, void* owner, uintptr_t* base) {
   if (all.is_lost) return Result::lost;
   if (all.setting("NO_PEER") != 0) return Result::no_peer;
   if (handle.process == getpid()) return Result::invalid;  // as the drivers do
+  const int process = handle.process == this_process ? getpid() : handle.process;
   char path[64];
-  std::snprintf(path, sizeof path, "/proc/%d/fd/%d", handle.process, handle.descriptor);
+  std::snprintf(path, sizeof path, "/proc/%d/fd/%d", process, handle.descriptor);
   const int descriptor = ::open(path, O_RDWR | O_CLOEXEC);
   if (descriptor < 0) return Result::invalid;
   // The number may be that of another file by now.
@@ -450,12 +451,11 @@ Result close(uintptr_t base) {
   return Result::ok;
 }
 
-Result file_of(uintptr_t base, size_t bytes, int* descriptor) {
+Result file_of(uintptr_t base, int* descriptor) {
   Machine& all = machine();
   const std::lock_guard held(all.lock);
   const Memory* const memory = all.find(base);
-  if (memory == nullptr || memory->allocation.base != base || bytes != memory->mapped_bytes)
-    return Result::unsupported;
+  if (memory == nullptr || memory->allocation.base != base) return Result::unsupported;
   *descriptor = fcntl(memory->descriptor, F_DUPFD_CLOEXEC, 3);
   return *descriptor < 0 ? Result::unsupported : Result::ok;
 }

@@ -42,7 +42,9 @@ struct Allocation {
   void* owner;  // context that the stand-in gave
 };
 
-// Names an allocation to other processes.
+// Names an allocation to other processes. `process` is `this_process` if the descriptor was passed
+// to this one.
+inline constexpr int this_process = 0;
 struct Handle {
   int process;
   int descriptor;
@@ -81,9 +83,8 @@ class Event;
 [[nodiscard]] Result export_allocation(uintptr_t base, Handle* out);
 [[nodiscard]] Result open(const Handle& handle, void* owner, uintptr_t* base);
 [[nodiscard]] Result close(uintptr_t base);
-// The file of an allocation, for which the caller gets a descriptor of its own. Only the whole
-// allocation has one.
-[[nodiscard]] Result file_of(uintptr_t base, size_t bytes, int* descriptor);
+// The file of an allocation, for which the caller gets a descriptor of its own.
+[[nodiscard]] Result file_of(uintptr_t base, int* descriptor);
 
 }  // namespace lintel::fake_devices
 

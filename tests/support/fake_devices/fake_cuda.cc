@@ -327,8 +327,13 @@ Result cuIpcCloseMemHandle(DevicePointer pointer) {
 Result cuMemGetHandleForAddressRange(void* handle, DevicePointer pointer, size_t bytes, int type,
                                      unsigned long long) {
   if (const Result result = ready(); result != success) return result;
-  if (type != range_handle_dmabuf) return invalid_value;
-  return result_of(fake::file_of(pointer, bytes, static_cast<int*>(handle)));
+  constexpr size_t page = 4096;
+  fake::Allocation found{};
+  // Whole pages; the file has the whole allocation.
+  if (type != range_handle_dmabuf || pointer % page != 0 || bytes % page != 0 ||
+      !fake::find(pointer, &found) || pointer != found.base || bytes - found.bytes >= page)
+    return invalid_value;
+  return result_of(fake::file_of(pointer, static_cast<int*>(handle)));
 }
 }
 #pragma GCC visibility pop
