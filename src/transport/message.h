@@ -30,11 +30,12 @@ enum class MessageKind : uint8_t {
   reply,  // answer to get, fetch_atomic, swap; payload: the data unless written directly
   // Bulk data where the peer's memory cannot be reached directly.
   // Asks for `length` bytes from `remote_offset` on: of a put to its initiator, or of a get with
-  // get_in_windows to its target. May follow an earlier one, before whose data are sent, at its end.
+  // get_in_windows to its target. May follow an earlier one, before whose data are sent, at its
+  // end.
   data_request,
-  data,          // the bytes at `remote_offset` of transfer `cookie`
-  connection,    // between two ends of one transport, which never hands it up
-  refusal,       // refusal of a request with flag_tell_refusal and without answer: for the log
+  data,        // the bytes at `remote_offset` of transfer `cookie`
+  connection,  // between two ends of one transport, which never hands it up
+  refusal,     // refusal of a request with flag_tell_refusal and without answer: for the log
 };
 inline constexpr unsigned message_kinds = 13;
 

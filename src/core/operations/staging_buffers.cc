@@ -27,7 +27,7 @@ bool StagingBuffers::make_group(MemoryKind* kind) noexcept {
   void* const memory =
       mmap(nullptr, group_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
-    log_once(said, LogLevel::error, "no memory for buffers of messages with device memory: %zu",
+    log_once(said, LogLevel::info, "no memory for buffers of messages with device memory: %zu",
              group_bytes);
     return false;
   }
