@@ -50,7 +50,7 @@ void Accelerator::copy(void* to, const void* from, size_t bytes) { driver_->copy
 
 std::byte* Accelerator::view(const void* address) const {
   return static_cast<std::byte*>(
-      reinterpret_cast<void* (*)(const void*)>(symbol("fake_device_view"))(address));
+      reinterpret_cast<void* (*)(const void*)>(driver_->symbol("fake_device_view"))(address));
 }
 
 void Accelerator::set(const char* name, uint64_t value) {

@@ -182,6 +182,7 @@ uint64_t StagedStream::open_blocks() noexcept {
 
 bool StagedStream::put(uint64_t offset, const std::byte* data, uint64_t length) noexcept {
   LINTEL_ASSERT(is_to_device());
+  if (offset > opened_ || length > opened_ - offset) return false;
   while (length != 0) {
     Block* const to = block_at(offset);
     if (to == nullptr || to->stage != Stage::filling) return false;
