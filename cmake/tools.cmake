@@ -21,6 +21,10 @@ function(lintel_add_tool name library)
                               COMPONENT tools)
 endfunction()
 
+# The functions of drivers.
+set_source_files_properties("${PROJECT_SOURCE_DIR}/tools/common/accelerator.cc" PROPERTIES INCLUDE_DIRECTORIES
+                            "${PROJECT_SOURCE_DIR}/src")
+
 if(LINTEL_TOOLS)
   # Both are headers only, so that the programs need nothing more at run time.
   foreach(header CLI/CLI.hpp nlohmann/json.hpp)

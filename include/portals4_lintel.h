@@ -105,6 +105,28 @@ PTL_API int PtlLintelGetJobKey(char* key, size_t size, size_t* length) PTL_NOEXC
  * @return PTL_OK. Never PTL_NO_INIT. */
 PTL_API int PtlLintelSetLocalRank(unsigned int local_rank) PTL_NOEXCEPT;
 
+/** Counts the devices of a driver of accelerators, which is loaded if the process has not done so.
+ * Any thread.
+ * @param driver   "cuda", "hip" or "ze".
+ * @param devices  gets the number.
+ * @return PTL_OK; PTL_NO_INIT; PTL_ARG_INVALID; PTL_FAIL if there is no driver or PTL_DEVICE_MEMORY
+ *       excludes it. */
+PTL_API int PtlLintelDeviceCount(const char* driver, unsigned int* devices) PTL_NOEXCEPT;
+
+/** Allocates memory of a device. Any thread.
+ * @param driver  as above.
+ * @param device  less than the number of devices.
+ * @param bytes   length, more than 0.
+ * @param start   gets the address, at which the processor must not access the memory.
+ * @return PTL_OK; PTL_NO_INIT; PTL_ARG_INVALID; PTL_FAIL as above; PTL_NO_SPACE if the device has
+ * no memory. */
+PTL_API int PtlLintelDeviceAlloc(const char* driver, unsigned int device, ptl_size_t bytes,
+                                 void** start) PTL_NOEXCEPT;
+
+/** Frees memory that PtlLintelDeviceAlloc() allocated, which no operation may use. Any thread.
+ * @return PTL_OK; PTL_NO_INIT; PTL_ARG_INVALID if it is no memory of a device. */
+PTL_API int PtlLintelDeviceFree(void* start) PTL_NOEXCEPT;
+
 /** Functions of a run-time library that take part in PtlNIInit and PtlNIFini. */
 typedef struct ptl_lintel_hooks {
   /** PtlNIInit has checked its arguments. May change *pid; PtlNIInit returns any code but PTL_OK at

@@ -5,6 +5,7 @@
 
 #include "api/refusal.h"
 #include "api/resolve.h"
+#include "memory_kind/memory_kind.h"
 #include "portals4_lintel.h"
 #include "util/config.h"
 #include "util/local_rank.h"
@@ -18,6 +19,11 @@ constexpr Call set_job_key_call{"PtlLintelSetJobKey", "portals4_lintel.h"};
 constexpr Call get_job_key{"PtlLintelGetJobKey", "portals4_lintel.h"};
 constexpr Call set_hooks{"PtlLintelSetHooks", "portals4_lintel.h"};
 constexpr Call get_map_entry{"PtlLintelGetMapEntry", "portals4_lintel.h"};
+constexpr Call device_count{"PtlLintelDeviceCount", "portals4_lintel.h"};
+constexpr Call device_alloc{"PtlLintelDeviceAlloc", "portals4_lintel.h"};
+constexpr Call device_free{"PtlLintelDeviceFree", "portals4_lintel.h"};
+constexpr const char* no_driver =
+    "must be cuda, hip or ze, in PTL_DEVICE_MEMORY, and its library there";
 constexpr Call get_path{"PtlLintelGetPath", "portals4_lintel.h"};
 
 template <size_t size>
@@ -57,6 +63,43 @@ int PtlLintelGetJobKey(char* key, size_t size, size_t* length) noexcept {
 
 int PtlLintelSetLocalRank(unsigned int local_rank) noexcept {
   choose_local_rank(local_rank);
+  return PTL_OK;
+}
+
+int PtlLintelDeviceCount(const char* driver, unsigned int* devices) noexcept {
+  if (!library_is_initialized()) return refuse_before_init(device_count);
+  if (driver == nullptr) return refuse_null(device_count, "driver");
+  if (devices == nullptr) return refuse_null(device_count, "devices");
+  MemoryKind* const kind = find_driver(driver);
+  if (kind == nullptr) return refuse_bits(PTL_FAIL, device_count, "driver", 0, no_driver);
+  *devices = static_cast<unsigned>(kind->device_count());
+  return PTL_OK;
+}
+
+int PtlLintelDeviceAlloc(const char* driver, unsigned int device, ptl_size_t bytes,
+                         void** start) noexcept {
+  if (!library_is_initialized()) return refuse_before_init(device_alloc);
+  if (driver == nullptr) return refuse_null(device_alloc, "driver");
+  if (start == nullptr) return refuse_null(device_alloc, "start");
+  if (bytes == 0) return refuse(PTL_ARG_INVALID, device_alloc, "bytes", 0, "must be more than 0");
+  MemoryKind* const kind = find_driver(driver);
+  if (kind == nullptr) return refuse_bits(PTL_FAIL, device_alloc, "driver", 0, no_driver);
+  if (device >= static_cast<unsigned>(kind->device_count()))
+    return refuse(PTL_ARG_INVALID, device_alloc, "device", device,
+                  "must be less than the number of devices");
+  *start = kind->allocate(static_cast<int>(device), bytes);
+  if (*start != nullptr) return PTL_OK;
+  return refuse(PTL_NO_SPACE, device_alloc, "bytes", bytes, "the device has no memory for it");
+}
+
+int PtlLintelDeviceFree(void* start) noexcept {
+  if (!library_is_initialized()) return refuse_before_init(device_free);
+  DeviceAllocation allocation;
+  MemoryKind* const kind = kind_of(start, &allocation);
+  if (kind == nullptr || allocation.base != reinterpret_cast<uintptr_t>(start))
+    return refuse_bits(PTL_ARG_INVALID, device_free, "start", reinterpret_cast<uintptr_t>(start),
+                       "must be the start of memory of a device");
+  kind->release(start);
   return PTL_OK;
 }
 

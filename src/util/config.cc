@@ -94,6 +94,9 @@ constexpr std::array<ConfigVariable, key_count> table{{
      ConfigAudience::tests},
     {ConfigKey::dpdk_eal, "PTL_DPDK_EAL", ConfigType::text, "", "", 0, 0, nullptr,
      "Further arguments for the start of DPDK, separated by blanks, such as --iova-mode=va."},
+    {ConfigKey::device_memory, "PTL_DEVICE_MEMORY", ConfigType::list, "", "auto", 0, 0, nullptr,
+     "Accelerators whose memory is accessed: those of drivers that the program has loaded (auto), none "
+     "(off), or those of drivers to load: cuda, hip, ze."},
     {ConfigKey::registration_regions, "PTL_REGISTRATION_REGIONS", ConfigType::u64, "regions",
      "4096", 0, 65536, nullptr,
      "Regions of memory that stay registered with devices after use; 0 registers anew for each transfer.",

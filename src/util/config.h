@@ -42,6 +42,7 @@ enum class ConfigKey : uint8_t {
   dpdk_mtu,
   dpdk_ring,
   dpdk_eal,
+  device_memory,
   registration_regions,
   registration_bytes,
   verbs_device,

@@ -96,6 +96,14 @@ struct ModuleFacts {
   bool installed = false;
 };
 
+// A driver of accelerators.
+struct AcceleratorFacts {
+  std::string driver;                // "cuda"
+  bool usable = false;               // the library accesses memory of its devices
+  std::string reason;                // path of its library, or why it would not be used
+  std::vector<std::string> devices;  // names
+};
+
 // The provider for libfabric, which libfabric loads from a directory.
 struct LibfabricFacts {
   std::string directory;     // of the provider beside the library; empty: it is not installed
@@ -116,6 +124,7 @@ struct Facts {
   NodeFacts node;
   std::vector<DeviceFacts> devices;
   std::vector<ModuleFacts> modules;
+  std::vector<AcceleratorFacts> accelerators;
   LibfabricFacts libfabric;
   std::vector<std::string> configuration_complaints;
   std::vector<std::string> log_lines;  // errors and warnings, each once

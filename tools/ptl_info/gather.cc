@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "hand_environment.h"
+#include "memory_kind/drivers.h"
 #include "ptl_info/facts.h"
 #include "util/config.h"
 #include "util/log.h"
@@ -135,6 +136,21 @@ std::vector<ModuleFacts> gather_modules() {
   return modules;
 }
 
+std::vector<AcceleratorFacts> gather_accelerators() {
+  std::vector<AcceleratorFacts> accelerators;
+  for (const DriverReport& report : load_drivers()) {
+    AcceleratorFacts facts{report.name, report.kind != nullptr, report.text, {}};
+    const int count = facts.usable ? report.kind->device_count() : 0;
+    for (int device = 0; device < count; ++device) {
+      char name[256];
+      report.kind->device_name(device, name, sizeof name);
+      facts.devices.emplace_back(name);
+    }
+    accelerators.push_back(facts);
+  }
+  return accelerators;
+}
+
 std::vector<ConfigFacts> gather_configuration() {
   std::vector<ConfigFacts> all;
   for (const ConfigVariable& variable : config_table()) {
@@ -258,6 +274,7 @@ Facts gather_facts(ptl_interface_t interface) {
   facts.node.shm_needed_bytes = config_u64(ConfigKey::shm_memory_kib) * 1024;
   facts.devices = gather_devices();
   facts.modules = gather_modules();
+  facts.accelerators = gather_accelerators();
   facts.libfabric = gather_libfabric();
   facts.progress_cpus = config_cpus(ConfigKey::progress_cpus);
   facts.job_key_is_set = !config_string(ConfigKey::job_key).empty();

@@ -62,6 +62,16 @@ Json modules_of(const Facts& facts) {
   return json;
 }
 
+Json accelerators_of(const Facts& facts) {
+  Json json = Json::array();
+  for (const AcceleratorFacts& each : facts.accelerators)
+    json.push_back({{"driver", each.driver},
+                    {"usable", each.usable},
+                    {"reason", each.reason},
+                    {"devices", each.devices}});
+  return json;
+}
+
 Json findings_of(const Facts& facts) {
   Json json = Json::array();
   for (const Finding& finding : facts.findings) {
@@ -112,6 +122,7 @@ void print_json(const Facts& facts) {
   json["node"] = node_of(facts.node);
   json["devices"] = devices_of(facts);
   json["modules"] = modules_of(facts);
+  json["accelerators"] = accelerators_of(facts);
   json["libfabric"] = {{"provider", facts.libfabric.directory},
                        {"found_in", facts.libfabric.found_in}};
   json["findings"] = findings_of(facts);

@@ -46,6 +46,20 @@ void print_libfabric(const LibfabricFacts& facts) {
   }
 }
 
+// Nothing on nodes without accelerators.
+void print_accelerators(const std::vector<AcceleratorFacts>& accelerators) {
+  bool is_first = true;
+  for (const AcceleratorFacts& each : accelerators) {
+    if (!each.usable) continue;
+    if (is_first) std::printf("\nMemory of accelerators (of programs that load the driver)\n");
+    is_first = false;
+    std::printf("  %-8s %s\n", each.driver.c_str(), each.reason.c_str());
+    for (std::size_t device = 0; device < each.devices.size(); ++device)
+      std::printf("    %s:%zu  %s\n", each.driver.c_str(), device, each.devices[device].c_str());
+    if (each.devices.empty()) std::printf("    no device\n");
+  }
+}
+
 void print_findings(const std::vector<Finding>& findings) {
   if (findings.empty()) {
     std::printf("\nNothing is wrong.\n");
@@ -70,6 +84,7 @@ void print_screen(const Facts& facts) {
               node.machine.kernel.c_str());
   print_transports(facts);
   print_devices(facts.devices);
+  print_accelerators(facts.accelerators);
   print_libfabric(facts.libfabric);
   print_findings(facts.findings);
   std::printf(

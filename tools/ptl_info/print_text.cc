@@ -60,6 +60,15 @@ void print_limits(const OpenedFacts& opened) {
   }
 }
 
+void print_accelerators(const std::vector<AcceleratorFacts>& accelerators) {
+  std::printf("\nMemory of accelerators\n");
+  for (const AcceleratorFacts& each : accelerators) {
+    std::string devices;
+    for (const std::string& name : each.devices) devices += (devices.empty() ? ": " : ", ") + name;
+    print_line(each.driver.c_str(), each.reason + devices);
+  }
+}
+
 void print_registers(const Facts& facts) {
   std::printf("\nStatus registers of an interface (PtlNIStatus)\n");
   for (const StatusRegister& each : facts.registers) {
@@ -92,6 +101,7 @@ void print_text(const Facts& facts) {
               PTL_MINOR_VERSION);
   print_node(facts.node);
   print_interfaces(facts);
+  print_accelerators(facts.accelerators);
   if (facts.opened) {
     std::printf("\nThis process on interface %s\n", facts.opened->requested.c_str());
     print_line("nid, pid, uid", tools::format_nid(facts.opened->id.phys.nid) + ", " +

@@ -49,8 +49,9 @@ void Exposure::expose(const Region& region, ptl_process_t peer) {
   entry.length = region.length_bytes();
   entry.ct_handle = counter_ ? counter_.get() : PTL_CT_NONE;
   entry.uid = PTL_UID_ANY;
-  entry.options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_IS_ACCESSIBLE |
-                  report_options(queue_ ? Events::full : Events::counting);
+  entry.options =
+      PTL_ME_OP_PUT | PTL_ME_OP_GET | report_options(queue_ ? Events::full : Events::counting);
+  if (region.is_host()) entry.options |= PTL_ME_IS_ACCESSIBLE;
   entry.match_id = peer;
   entry.match_bits = data_match_bits;
   append(entry);

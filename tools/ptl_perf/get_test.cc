@@ -23,7 +23,8 @@ void measure_size(Context& context, const std::string& metric, std::uint64_t siz
   const Window window = choose_window(settings, size_bytes);
   const Layout layout = layout_of(settings, single ? 1 : window.operations);
   // Read there, written here.
-  Region region(size_bytes, layout.slots, layout.guard_bytes, layout.huge_pages);
+  Region region(size_bytes, layout.slots, layout.guard_bytes, layout.huge_pages,
+                own_memory(context));
   const std::uint64_t capacity = 4 * window.operations + 64;
   Exposure target(endpoint, settings.events, capacity);
   target.expose(region, endpoint.addresses[session.peer_rank()]);

@@ -41,6 +41,21 @@ void add_size(CLI::App* group, const std::string& name, std::uint64_t& value,
       ->default_str(tools::format_bytes(value));
 }
 
+// Accepts "host", and a driver with the number of a device.
+void check_memory(const std::string& text) {
+  if (text == "host") return;
+  const std::size_t colon = text.find(':');
+  const std::string kind = text.substr(0, colon);
+  const std::string number = colon == std::string::npos ? "" : text.substr(colon + 1);
+  const bool is_number = !number.empty() && number.size() <= 3 &&
+                         number.find_first_not_of("0123456789") == std::string::npos;
+  if ((kind != "cuda" && kind != "hip" && kind != "ze") || !is_number) {
+    throw CLI::ValidationError("--memory", "'" + text +
+                                               "' is not one of host|cuda:NUMBER|"
+                                               "hip:NUMBER|ze:NUMBER");
+  }
+}
+
 template <class Enum>
 void add_choice(CLI::App* group, const std::string& name, Enum& value,
                 const std::map<std::string, Enum>& choices, const std::string& help) {
@@ -123,6 +138,22 @@ void add_measurement_options(CLI::App& app, Settings& settings) {
       ->capture_default_str();
   group->add_flag("--huge-pages", settings.huge_pages,
                   "Ask the kernel for huge pages under the buffers (MADV_HUGEPAGE)");
+  group
+      ->add_option_function<std::vector<std::string>>(
+          "--memory",
+          [&settings](const std::vector<std::string>& places) {
+            for (const auto& place : places) check_memory(place);
+            if (places.size() > 2) {
+              throw CLI::ValidationError("--memory", "takes two kinds at most");
+            }
+            settings.initiator_memory = places.front();
+            settings.target_memory = places.back();
+          },
+          "Of put and get: memory at the initiator and, if it is another kind, at the target")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("host|cuda:NUMBER|hip:NUMBER|ze:NUMBER,...")
+      ->default_str("host");
   add_word(group, "--operation", settings.operation,
            {"min", "max", "sum", "diff", "prod", "lor", "land", "bor", "band", "lxor", "bxor"},
            "Of atomic and fetch-atomic");
@@ -296,6 +327,14 @@ void check_tests(const Settings& settings) {
     throw CLI::ValidationError("--ack",
                                "'none' goes with atomic only in --metric latency: "
                                "use full|ct|oc");
+  }
+  for (const auto& test : settings.tests) {
+    if (settings.has_device_memory() && test != "put" && test != "get") {
+      throw CLI::ValidationError("--memory", "does not go with " + test + ": use put|get");
+    }
+  }
+  if (settings.has_device_memory() && settings.short_run()) {
+    throw CLI::ValidationError("--memory", "needs a test: put|get");
   }
   // A stream issues a window with the operand of the moment, so each compare-and-swap cannot have
   // the operand that --verify needs to know its outcome.

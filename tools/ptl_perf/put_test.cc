@@ -26,8 +26,10 @@ void latency(Context& context, std::uint64_t size_bytes) {
   Session& session = context.session;
   Endpoint& endpoint = context.endpoint();
   const Layout layout = layout_of(context.settings, 1);
-  Region sent(size_bytes, layout.slots, layout.guard_bytes, layout.huge_pages);
-  Region received(size_bytes, layout.slots, layout.guard_bytes, layout.huge_pages);
+  Region sent(size_bytes, layout.slots, layout.guard_bytes, layout.huge_pages,
+              context.settings.initiator_memory);
+  Region received(size_bytes, layout.slots, layout.guard_bytes, layout.huge_pages,
+                  context.settings.target_memory);
   Exposure arrivals(endpoint, context.settings.events, 64);
   arrivals.expose(received, endpoint.addresses[session.peer_rank()]);
   Source source(endpoint, sent, arrivals);
@@ -52,7 +54,8 @@ void completion(Context& context, std::uint64_t size_bytes) {
   const Settings& settings = context.settings;
   Endpoint& endpoint = context.endpoint();
   const Layout layout = layout_of(settings, 1);
-  Region region(size_bytes, layout.slots, layout.guard_bytes, layout.huge_pages);
+  Region region(size_bytes, layout.slots, layout.guard_bytes, layout.huge_pages,
+                own_memory(context));
   Exposure target(endpoint, settings.events, 4096);
   target.expose(region, endpoint.addresses[session.peer_rank()]);
   Source source(endpoint, region, completion_of(settings.ack), PTL_MD_EVENT_CT_ACK, 64);
@@ -80,8 +83,8 @@ void stream(Context& context, const std::string& metric, std::uint64_t size_byte
   Endpoint& endpoint = context.endpoint();
   const Window window = choose_window(settings, size_bytes);
   const Layout layout = layout_of(settings, window.operations);
-  Region region(size_bytes, layout.slots, layout.guard_bytes,
-                layout.huge_pages);  // sent here, received there
+  Region region(size_bytes, layout.slots, layout.guard_bytes, layout.huge_pages,
+                own_memory(context));  // sent here, received there
   Exposure target(endpoint, settings.events, 4 * window.operations + 64);
   target.expose(region, endpoint.addresses[session.peer_rank()]);
   Source source(endpoint, region, completion_of(settings.ack), PTL_MD_EVENT_CT_ACK,

@@ -42,6 +42,9 @@ struct Settings {
   std::uint64_t window_bytes = std::uint64_t{32} << 20;  // maximum of their payload
   std::uint64_t buffers = 1;                             // slots that the messages rotate over
   bool huge_pages = false;
+  // Of put and get: "host", or a device such as "cuda:0".
+  std::string initiator_memory = "host";
+  std::string target_memory = "host";
 
   // Duration of the measurement.
   double seconds_per_point = 0.2;
@@ -78,6 +81,7 @@ struct Settings {
   std::string csv_file;
 
   bool short_run() const { return tests.empty(); }
+  bool has_device_memory() const { return initiator_memory != "host" || target_memory != "host"; }
 };
 
 /** "PTL_CT_ACK_REQ" and so on, as the output names an acknowledgment type (spec 3.15.1). */

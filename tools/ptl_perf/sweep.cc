@@ -60,6 +60,11 @@ Layout layout_of(const Settings& settings, std::uint64_t in_flight) {
   return {std::max(settings.buffers, in_flight), 64, settings.huge_pages};
 }
 
+const std::string& own_memory(const Context& context) {
+  return context.session.initiator() ? context.settings.initiator_memory
+                                     : context.settings.target_memory;
+}
+
 void measure_metrics(Context& context, const std::vector<std::uint64_t>& sizes,
                      const std::vector<std::uint64_t>& rate_sizes,
                      void (*measure_size)(Context& context, const std::string& metric,
@@ -86,6 +91,9 @@ Point make_point(const Context& context, const std::string& test, const std::str
   point.test = test;
   point.metric = metric;
   point.configuration = describe_interface_use(context.settings);
+  if (context.settings.has_device_memory())
+    point.configuration += ", memory of " + context.settings.initiator_memory + " and " +
+                           context.settings.target_memory;
   point.meaning = meaning;
   return point;
 }

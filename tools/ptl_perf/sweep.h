@@ -33,6 +33,9 @@ struct Layout {
 /** `in_flight`: operations that may be under way at once; with --verify each has its own slot. */
 Layout layout_of(const Settings& settings, std::uint64_t in_flight);
 
+/** The memory of this process where only the initiator issues operations. */
+const std::string& own_memory(const Context& context);
+
 /** Runs `measure_size` for each metric that was asked for and each of its sizes. */
 void measure_metrics(Context& context, const std::vector<std::uint64_t>& sizes,
                      const std::vector<std::uint64_t>& rate_sizes,

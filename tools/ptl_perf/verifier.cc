@@ -23,7 +23,7 @@ std::uint64_t pattern_word(unsigned sender, std::uint64_t number, std::uint64_t 
 
 void fill(const Region& region, std::uint64_t slot, unsigned sender, std::uint64_t number,
           std::uint64_t flip) {
-  std::byte* at = region.slot(slot);
+  std::byte* at = region.view(slot);
   std::uint64_t left = region.size_bytes();
   for (std::uint64_t word = 0; left > 0; ++word) {
     const std::uint64_t value = pattern_word(sender, number, word) ^ flip;
@@ -32,6 +32,7 @@ void fill(const Region& region, std::uint64_t slot, unsigned sender, std::uint64
     at += step;
     left -= step;
   }
+  region.write_back(slot);
 }
 
 [[noreturn]] void throw_wrong_byte(const std::string& what, std::uint64_t number,
@@ -57,7 +58,7 @@ void spoil_pattern(const Region& region, std::uint64_t slot, unsigned sender,
 
 void check_pattern(const Region& region, std::uint64_t slot, unsigned sender, std::uint64_t number,
                    const std::string& what) {
-  const std::byte* at = region.slot(slot);
+  const std::byte* at = region.view(slot);
   const std::uint64_t size = region.size_bytes();
   for (std::uint64_t position = 0; position < size; position += sizeof(std::uint64_t)) {
     const std::uint64_t value = pattern_word(sender, number, position / sizeof(std::uint64_t));

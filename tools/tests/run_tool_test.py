@@ -11,6 +11,7 @@ import csv
 import io
 import json
 import os
+import pathlib
 import pty
 import re
 import select
@@ -256,6 +257,38 @@ def perf_notices_wrong_data(tools):
         _, error = tools.perf("put", "--metric", "latency", "--sizes", "1000", "--iterations", "100", "--verify",
                               code=WRONG_DATA, environment=environment)
         check(needed in error, f"{fault}: {error}")
+
+
+def with_stand_ins(tools):
+    """The environment in which programs find the stand-ins for drivers of accelerators."""
+    directory = pathlib.Path(tools.perf_program).resolve().parent.parent / "lib/fake_drivers"
+    if not directory.is_dir():
+        print("the stand-ins for drivers are not built")
+        sys.exit(SKIPPED)
+    return {"LD_LIBRARY_PATH": str(directory)}
+
+
+@case
+def perf_names_devices(tools):
+    for arguments in ("put --memory gpu:0", "put --memory cuda", "put --memory cuda:x", "put --memory host,cuda:0,ze:0",
+                      "atomic --memory cuda:0", "--memory cuda:0"):
+        _, errors = tools.perf(*arguments.split(), code=USAGE)
+        check("--memory" in errors, f"{arguments}: {errors}")
+    _, errors = tools.perf("put", *TINY, "--memory", "cuda:7", code=1, environment=with_stand_ins(tools))
+    check("cuda:7" in errors, errors)
+
+
+@case
+def info_lists_accelerators(tools):
+    environment = {**with_stand_ins(tools), "FAKE_DEVICE_COUNT": "2"}
+    facts = json.loads(tools.info("--json", environment=environment)[0])["accelerators"]
+    check([each["driver"] for each in facts] == ["cuda", "hip", "ze"], facts)
+    check(all(each["usable"] and each["devices"] == ["Stand-in 0", "Stand-in 1"] for each in facts), facts)
+    screen, _ = tools.info(environment=environment)
+    check("cuda:1  Stand-in 1" in screen, screen)
+    facts = json.loads(tools.info("--json", environment={**environment, "PTL_DEVICE_MEMORY": "off"})[0])["accelerators"]
+    check(not any(each["usable"] for each in facts), facts)
+    check(all(each["reason"] == "PTL_DEVICE_MEMORY=off" for each in facts), facts)
 
 
 def start_long(tools, *arguments):

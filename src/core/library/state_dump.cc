@@ -7,6 +7,7 @@
 
 #include "core/library/library.h"
 #include "core/operations/physical_interface.h"
+#include "core/operations/staged_stream.h"
 #include "util/state_writer.h"
 
 namespace lintel {
@@ -25,6 +26,14 @@ const char* stage_text(Operation::Stage stage) noexcept {
       return "was sent";
   }
   return "?";
+}
+
+// What a message with memory of a device waits for.
+const char* copies_text(const StagedStream* staged) noexcept {
+  if (staged == nullptr) return "";
+  if (staged->is_copying()) return ", a device copies";
+  if (staged->lacks_buffer()) return ", no buffer is free";
+  return ", through buffers";
 }
 
 const char* queued_text(QueuedSend::Kind kind) noexcept {
@@ -71,21 +80,22 @@ void write_interface(PhysicalInterface& physical,
     if (operations++ >= most_of_a_kind) return;
     const Peer& peer = *operation.peer.load();
     out.line("  operation to %08x/%u, cookie %u: %s, %" PRIu64
-             " bytes, portal %u, match bits 0x%" PRIx64 ", %s%s%s",
+             " bytes, portal %u, match bits 0x%" PRIx64 ", %s%s%s%s",
              peer.id.nid, peer.id.pid, physical.initiator().operations().cookie_of(operation),
              kind_name(operation.header.kind), operation.header.length(), operation.header.pt_index,
              operation.header.match_bits, stage_text(operation.stage.load()),
-             operation.answer_due ? ", answer due" : "", operation.streaming ? ", streams" : "");
+             operation.answer_due ? ", answer due" : "", operation.streaming ? ", streams" : "",
+             copies_text(operation.staged));
   });
   unsigned transfers = 0;
   physical.target().transfers().table().for_each([&](const Transfer& transfer) {
     if (transfers++ >= most_of_a_kind) return;
     const Peer& peer = *transfer.peer.load();
     out.line("  transfer %s %08x/%u: %" PRIu64 " of %" PRIu64 " bytes moved, %" PRIu64
-             " in flight, by %s",
+             " in flight, by %s%s",
              transfer.writes_peer ? "to" : "from", peer.id.nid, peer.id.pid, transfer.moved,
              transfer.mlength, transfer.in_flight,
-             transfer.by_messages ? "messages" : "access to memory");
+             transfer.by_messages ? "messages" : "access to memory", copies_text(transfer.staged));
   });
   out.line("  %u operations, %u transfers", operations, transfers);
   for (const auto& transport : physical.transports()) {

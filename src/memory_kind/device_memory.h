@@ -1,0 +1,53 @@
+// The memory of the devices of one driver. Message path: start_copy(), state_of(), describe().
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "memory_kind/context_queues.h"
+#include "memory_kind/device_driver.h"
+#include "memory_kind/import_cache.h"
+
+namespace lintel {
+
+class DeviceMemory final : public MemoryKind {
+ public:
+  explicit DeviceMemory(std::unique_ptr<DeviceDriver> driver);
+
+  const char* name() const noexcept override { return driver_->name(); }
+  uint8_t number() const noexcept override { return driver_->number(); }
+  bool describe(const void* address, DeviceAllocation* out) noexcept override;
+  CopyStatus copy(void* to, const void* from, size_t bytes) noexcept override;
+  CopyTicket start_copy(void* to, const void* from, size_t bytes,
+                        CopyStatus* status) noexcept override;
+  CopyStatus state_of(CopyTicket ticket) noexcept override;
+  bool pin(void* host, size_t bytes) noexcept override;
+  void unpin(void* host) noexcept override;
+  bool export_allocation(const DeviceAllocation& allocation,
+                         ExportedAllocation* out) noexcept override;
+  void* open_exported(const ExportedAllocation& exported) noexcept override;
+  void close_exported(void* base) noexcept override { imports_.close(base); }
+  int dmabuf(const void* address, uint64_t length, uint64_t* offset) noexcept override;
+  int device_count() noexcept override { return driver_->device_count(); }
+  void device_name(int device, char* text, size_t bytes) noexcept override {
+    driver_->device_name(device, text, bytes);
+  }
+  void* allocate(int device, uint64_t bytes) noexcept override {
+    return driver_->allocate(device, bytes);
+  }
+  void release(void* base) noexcept override { driver_->release(base); }
+
+ private:
+  struct Route {
+    DeviceContext context;
+    ContextQueues::Direction direction;
+  };
+  [[nodiscard]] bool find_route(const void* to, const void* from, Route* out) noexcept;
+
+  std::unique_ptr<DeviceDriver> driver_;
+  ContextQueues contexts_;
+  ImportCache imports_;
+  std::atomic<bool> has_context_{false};
+};
+
+}  // namespace lintel
