@@ -372,6 +372,26 @@ TEST_F(LaneTest, UnknownKindsAndFlagsAreMalformed) {
   }
 }
 
+TEST_F(LaneTest, APayloadOutsideTheLaneIsMalformed) {
+  constexpr uint32_t length = 100;
+  for (const uint32_t beyond : {0u, 1u, length, UINT32_MAX / 2}) {
+    const LaneMemory memory(small_lane);
+    LaneProducer producer;
+    LaneConsumer consumer;
+    ASSERT_TRUE(producer.attach(memory.control(), small_lane));
+    consumer.attach(memory.control(), small_lane);
+    std::vector<std::byte> payload = payload_of(1, length);
+    const Piece piece{payload.data(), payload.size()};
+    ASSERT_EQ(producer.push(header_of(1), &piece, 1), SendStatus::sent);
+    const auto offset = static_cast<uint32_t>(small_lane.data_bytes) - length + beyond;
+    std::memcpy(cells_of(memory.control())->payload, &offset, sizeof offset);
+    InboundMessage message;
+    bool malformed = false;
+    EXPECT_EQ(consumer.peek(&message, 1, malformed), beyond == 0 ? 1u : 0u);
+    EXPECT_EQ(malformed, beyond != 0);
+  }
+}
+
 // In bursts that the lane has places for.
 void LaneTest::exchange_acknowledgements() {
   uint32_t next = 0;
