@@ -1,4 +1,4 @@
-"""Limits the length of the documentation: README.md to 150 lines, and all pages together to 16,700 words.
+"""Limits the length of the documentation: README.md to 150 lines, and all pages together to 17,000 words.
 
 Usage: check_budget.py <source directory>
 """
@@ -6,7 +6,7 @@ import pathlib
 import sys
 
 source = pathlib.Path(sys.argv[1])
-most_lines, most_words = 150, 16_700
+most_lines, most_words = 150, 17_000
 readme = source / "README.md"
 pages = [readme, source / "CONTRIBUTING.md", *sorted((source / "docs").glob("*.md"))]
 words = {page: len(page.read_text().split()) for page in pages}
