@@ -481,8 +481,10 @@ def launcher():
     Job([run, "-n", "2", "-spawner=ssh", "p"]).check(2, "spawner ssh: there are")
     Job([run, "-n", "2", "-spawner=fork", "/no/such/program"]).check(127, "cannot be started")
     Job([run, "-n", "3", "-spawner=fork", "sh", "-c", "test $PTL_MY_RID != 1 || exit 4"]).check(4)
-    # A launcher that is late finds that several ranks have ended: the killed one is the cause.
-    late = "case $PTL_MY_RID in 0) kill -STOP $PPID; (sleep 1; kill -CONT $PPID) & exit 1;; 1) sleep 0.6;; 2) sleep 0.5; kill -KILL $$;; esac; exit 1"
+    # A launcher that has started all ranks, and is late, finds that several have ended: the killed
+    # one is the cause.
+    late = ("case $PTL_MY_RID in 0) sleep 0.5; kill -STOP $PPID; (sleep 1; kill -CONT $PPID) & exit 1;; 1) sleep 1.1;; "
+            "2) sleep 1; kill -KILL $$;; esac; exit 1")
     Job([run, "-n", "3", "-spawner=fork", "sh", "-c", late]).check(128 + signal.SIGKILL)
 
 
