@@ -22,5 +22,9 @@ struct DriverReport {
 // The same, after loading those that PTL_DEVICE_MEMORY permits.
 [[nodiscard]] std::vector<DriverReport> load_drivers();
 
+// Set-up path. The opposite of use_kind(), which was called last for this kind. Nothing uses its
+// memory any more.
+void forget_kind(MemoryKind& kind) noexcept;
+
 }  // namespace lintel
 #pragma GCC visibility pop

@@ -15,6 +15,7 @@
 #include "memory_kind/drivers.h"
 #include "memory_kind/hip_driver.h"
 #include "memory_kind/ze_driver.h"
+#include "util/assert.h"
 #include "util/config.h"
 #include "util/lock.h"
 #include "util/log.h"
@@ -51,6 +52,7 @@ class Registry {
   static constexpr std::string_view all = "all";
   void look(std::string_view to_load);
   void use(MemoryKind& kind);
+  void forget(MemoryKind& kind);
   [[nodiscard]] std::vector<DriverReport> reports();
 
   // Those in use. Entries are written before the count, and stay.
@@ -144,6 +146,14 @@ void Registry::use(MemoryKind& kind) {
   add(kind);
 }
 
+void Registry::forget(MemoryKind& kind) {
+  LockGuard guard(lock_);
+  const size_t left = count.load(std::memory_order_relaxed) - 1;
+  LINTEL_ASSERT(left < kinds.size() && kinds[left] == &kind);
+  count.store(left, std::memory_order_release);
+  memory_kind_detail::in_use.store(left != 0, std::memory_order_relaxed);
+}
+
 void Registry::look(std::string_view to_load) {
   const unsigned long long libraries = loaded_libraries();
   if (to_load == none && libraries == libraries_seen.load(std::memory_order_acquire)) return;
@@ -209,6 +219,8 @@ MemoryKind* kind_numbered(uint8_t number) noexcept {
 }
 
 void use_kind(MemoryKind& kind) noexcept { registry().use(kind); }
+
+void forget_kind(MemoryKind& kind) noexcept { registry().forget(kind); }
 
 std::vector<DriverReport> driver_reports() { return registry().reports(); }
 

@@ -24,6 +24,7 @@ constexpr uint64_t window = StagedStream::most_blocks * StagingBuffers::buffer_b
 
 class DeviceMemoryPeerTest : public test::BareTargetTest {
  protected:
+  static void TearDownTestSuite() { TestMemoryKind::leave(); }
   static constexpr size_t bytes = 4 << 20;
 
   void SetUp() override {

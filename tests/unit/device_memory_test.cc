@@ -21,6 +21,7 @@ using test::TestMemoryKind;
 // The parameter: the device copies between the two sides; otherwise through buffers of the host.
 class DeviceMemoryTest : public test::BareTargetTest, public testing::WithParamInterface<bool> {
  protected:
+  static void TearDownTestSuite() { TestMemoryKind::leave(); }
   static constexpr size_t bytes = 3 << 20;
 
   void SetUp() override {

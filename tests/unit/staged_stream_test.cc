@@ -19,6 +19,7 @@ using Direction = StagedStream::Direction;
 
 class StagedStreamTest : public testing::Test, protected StagingClient {
  protected:
+  static void TearDownTestSuite() { TestMemoryKind::leave(); }
   static constexpr uint64_t region_bytes = 16 * block;
 
   StagedStreamTest() {

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "memory_kind/drivers.h"
 #include "memory_kind/memory_kind.h"
 
 namespace lintel::test {
@@ -19,14 +20,18 @@ class TestMemoryKind final : public MemoryKind {
  public:
   static constexpr uint8_t kind_number = 7;
 
-  // The kind, in use from the first call on.
+  // The kind, in use until leave().
   static TestMemoryKind& in_use() {
-    static TestMemoryKind& kind = *[] {
-      auto* const made = new TestMemoryKind;
-      use_kind(*made);
-      return made;
-    }();
+    static TestMemoryKind& kind = *new TestMemoryKind;
+    if (!kind.registered_) use_kind(kind);
+    kind.registered_ = true;
     return kind;
+  }
+  // At the end of a suite: other tests find no kind in use.
+  static void leave() {
+    TestMemoryKind& kind = in_use();
+    forget_kind(kind);
+    kind.registered_ = false;
   }
 
   // --- memory
@@ -168,6 +173,7 @@ class TestMemoryKind final : public MemoryKind {
     return CopyStatus::done;
   }
 
+  bool registered_ = false;
   Allocations allocations_;
   std::deque<Copy> copies_;
   CopyTicket last_ticket_ = 0;
