@@ -44,4 +44,13 @@ int refuse_atomic(const Call& call, MessageKind kind, ptl_size_t largest, ptl_si
   return refuse_null(call, "operand");
 }
 
+bool copy_operand(const void* operand, Request& request) noexcept {
+  DeviceAllocation allocation;
+  MemoryKind* const kind = kind_of(operand, &allocation);
+  if (kind != nullptr)
+    return kind->copy(request.operand, operand, request.operand_bytes) == CopyStatus::done;
+  std::memcpy(request.operand, operand, request.operand_bytes);
+  return true;
+}
+
 }  // namespace lintel::api::movement_detail

@@ -8,6 +8,7 @@
 #include "api/resolve.h"
 #include "core/operations/atomics.h"
 #include "core/operations/initiator.h"
+#include "memory_kind/memory_kind.h"
 #include "portals4.h"
 
 namespace lintel::api {
@@ -89,6 +90,9 @@ namespace movement_detail {
                                                           ptl_size_t largest, ptl_size_t length,
                                                           ptl_op_t operation,
                                                           ptl_datatype_t datatype) noexcept;
+// The operand of a swap may lie in memory of a device. False: it cannot be read there.
+[[nodiscard, gnu::cold, gnu::noinline]] bool copy_operand(const void* operand,
+                                                          Request& request) noexcept;
 inline constexpr const char* inside_rule =
     "that offset and the length must lie within the memory descriptor";
 
@@ -163,7 +167,11 @@ inline constexpr const char* inside_rule =
   request->operand_bytes = 0;
   if (a.kind == MessageKind::swap && is_single_item(a.operation)) {
     request->operand_bytes = static_cast<uint32_t>(datatype_size(a.datatype));
-    std::memcpy(request->operand, a.operand, request->operand_bytes);
+    if (!device_memory_in_use()) [[likely]]
+      std::memcpy(request->operand, a.operand, request->operand_bytes);
+    else if (!copy_operand(a.operand, *request))
+      return refuse_bits(PTL_ARG_INVALID, a.call, "operand", reinterpret_cast<uintptr_t>(a.operand),
+                         "must be memory that the driver of its device can read");
   }
   return PTL_OK;
 }

@@ -8,6 +8,7 @@
 #include "api/resolve.h"
 #include "core/library/library.h"
 #include "core/library/status_registers.h"
+#include "memory_kind/memory_kind.h"
 #include "portals4.h"
 #include "util/lock.h"
 #include "util/log.h"
@@ -98,6 +99,7 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
   if (!library_is_initialized()) return refuse_before_init(ni_init);
   unsigned slot = 0;
   if (ni_handle == nullptr) return refuse_null(ni_init, "ni_handle");
+  look_for_drivers();
   if (!slot_of(options, &slot))
     return refuse_bits(PTL_ARG_INVALID, ni_init, "options", options,
                        "must be one of PTL_NI_MATCHING and PTL_NI_NO_MATCHING, with one of "

@@ -4,6 +4,7 @@
 #include "api/refusal.h"
 #include "api/resolve.h"
 #include "core/objects/event_queue_use.h"
+#include "memory_kind/memory_kind.h"
 #include "portals4.h"
 #include "util/log.h"
 
@@ -44,6 +45,7 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md
   if (interface == nullptr) return refuse_interface_handle(md_bind, ni_handle);
   if (md == nullptr) return refuse_null(md_bind, "md");
   if (md_handle == nullptr) return refuse_null(md_bind, "md_handle");
+  look_for_drivers();
   if ((md->options & ~descriptor_options) != 0)
     return refuse_bits(PTL_ARG_INVALID, md_bind, "md->options", md->options,
                        "must consist of options of memory descriptors, see 3.10.1");

@@ -2,6 +2,7 @@
 #include "api/refusal.h"
 #include "api/resolve.h"
 #include "core/objects/portal_operations.h"
+#include "memory_kind/memory_kind.h"
 #include "portals4_lintel.h"
 #include "util/clock.h"
 
@@ -48,6 +49,7 @@ int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t 
   NetworkInterface* interface = find_interface(ni_handle);
   if (interface == nullptr) return refuse_interface_handle(pt_alloc, ni_handle);
   if (pt_index == nullptr) return refuse_null(pt_alloc, "pt_index");
+  look_for_drivers();
   if ((options & ~portal_options) != 0)
     return refuse_bits(PTL_ARG_INVALID, pt_alloc, "options", options,
                        "must consist of options of portal table entries");

@@ -2,6 +2,7 @@
 #include "local/local_transport.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -85,7 +86,8 @@ std::unique_ptr<LocalTransport> LocalTransport::open(ProcessId self, uint32_t ui
 // place.
 LocalTransport::LocalTransport(ProcessId self, uint32_t uid, void* memory)
     : capabilities_{"local", lane_max_payload_bytes, true, false, lane_inline_bytes + 1},
-      memory_(memory) {
+      memory_(memory),
+      process_(static_cast<uint32_t>(getpid())) {
   capabilities_.in_process = true;
   link_.peer = self;
   link_.uid = uid;

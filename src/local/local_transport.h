@@ -30,6 +30,7 @@ class LocalTransport final : public Transport {
   [[nodiscard]] const Capabilities& capabilities() const noexcept override { return capabilities_; }
   [[nodiscard]] Link* connect(ProcessId peer, std::string* reason) override;
   [[nodiscard]] uint64_t incarnation(Link&) const noexcept override { return 1; }  // the only one
+  [[nodiscard]] uint32_t process_of(Link&) const noexcept override { return process_; }
   [[nodiscard]] SendStatus send(Link& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override;
   [[nodiscard]] unsigned acknowledge(Link&, const uint32_t* cookies,
@@ -55,6 +56,7 @@ class LocalTransport final : public Transport {
 
   Capabilities capabilities_;
   void* memory_;  // memory of the lane
+  uint32_t process_;
   Link link_;
   bool announced_ = false;            // poll token
   std::atomic<bool> blocked_{false};  // the last send found the lane full

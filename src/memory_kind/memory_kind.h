@@ -124,4 +124,11 @@ void look_for_drivers() noexcept;
 // Never waits. The kind of the memory at `address`, nullptr for memory of the host.
 [[nodiscard]] MemoryKind* kind_of(const void* address, DeviceAllocation* out) noexcept;
 
+// Never waits. The kind in use that has this number(), nullptr if there is none.
+[[nodiscard]] MemoryKind* kind_numbered(uint8_t number) noexcept;
+
+// Set-up path. Takes a kind into use that is not one of the drivers, such as that of a test. It
+// stays until the process ends.
+void use_kind(MemoryKind& kind) noexcept;
+
 }  // namespace lintel

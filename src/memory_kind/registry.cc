@@ -50,10 +50,11 @@ class Registry {
   static constexpr std::string_view none = "";
   static constexpr std::string_view all = "all";
   void look(std::string_view to_load);
+  void use(MemoryKind& kind);
   [[nodiscard]] std::vector<DriverReport> reports();
 
   // Those in use. Entries are written before the count, and stay.
-  std::array<MemoryKind*, driver_count> kinds{};
+  std::array<MemoryKind*, driver_count + 1> kinds{};
   std::atomic<size_t> count{0};
   // Libraries that the process had loaded when drivers were last looked for.
   std::atomic<unsigned long long> libraries_seen{0};
@@ -68,6 +69,7 @@ class Registry {
   [[nodiscard]] std::vector<std::string> wanted();
   void try_driver(const KnownDriver& driver, Row& row, bool is_named, bool may_load)
       LINTEL_REQUIRES(lock_);
+  void add(MemoryKind& kind) LINTEL_REQUIRES(lock_);
 
   Mutex lock_;
   std::array<Row, driver_count> rows_ LINTEL_GUARDED_BY(lock_);
@@ -126,10 +128,20 @@ void Registry::try_driver(const KnownDriver& driver, Row& row, bool is_named, bo
   row.text = library.path();
   log_message(LogLevel::info, "memory of %s devices is accessed through %s", driver.name,
               row.text.c_str());
+  add(*row.memory);
+}
+
+void Registry::add(MemoryKind& kind) {
   const size_t index = count.load(std::memory_order_relaxed);
-  kinds[index] = row.memory.get();
+  if (index == kinds.size()) return;
+  kinds[index] = &kind;
   count.store(index + 1, std::memory_order_release);
   memory_kind_detail::in_use.store(true, std::memory_order_relaxed);
+}
+
+void Registry::use(MemoryKind& kind) {
+  LockGuard guard(lock_);
+  add(kind);
 }
 
 void Registry::look(std::string_view to_load) {
@@ -187,6 +199,16 @@ MemoryKind* kind_of(const void* address, DeviceAllocation* out) noexcept {
     if (all.kinds[i]->describe(address, out)) return all.kinds[i];
   return nullptr;
 }
+
+MemoryKind* kind_numbered(uint8_t number) noexcept {
+  Registry& all = registry();
+  const size_t count = all.count.load(std::memory_order_acquire);
+  for (size_t i = 0; i < count; ++i)
+    if (all.kinds[i]->number() == number) return all.kinds[i];
+  return nullptr;
+}
+
+void use_kind(MemoryKind& kind) noexcept { registry().use(kind); }
 
 std::vector<DriverReport> driver_reports() { return registry().reports(); }
 

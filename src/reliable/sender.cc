@@ -29,7 +29,7 @@ uint64_t total_length(const Piece* pieces, unsigned count) noexcept {
 // Whether the message waits for the next one, which follows at once.
 bool collects(const MessageHeader& header, const SendWindow& window) noexcept {
   return header.kind == MessageKind::data && (header.flags & flag_last) == 0 &&
-         window.queue().unsent_frames() < collected_frames &&
+         (header.modes & data_pauses) == 0 && window.queue().unsent_frames() < collected_frames &&
          window.queue().unsent_bytes() < collected_bytes;
 }
 

@@ -61,6 +61,10 @@ class ShmTransport final : public Transport {
 
   [[nodiscard]] const Capabilities& capabilities() const noexcept override { return capabilities_; }
   [[nodiscard]] Link* connect(ProcessId peer, std::string* reason) override;
+  [[nodiscard]] uint32_t process_of(Link& link) const noexcept override {
+    const PeerSegment* const segment = static_cast<const ShmLink&>(link).segment.get();
+    return segment == nullptr ? 0 : static_cast<uint32_t>(segment->identity().os_pid);
+  }
   [[nodiscard]] uint64_t incarnation(Link& link) const noexcept override {
     return static_cast<const ShmLink&>(link).nonce;
   }

@@ -13,7 +13,7 @@ namespace lintel {
 
 // Bumped whenever MessageHeader or the meaning of one of its fields changes; transports exchange it
 // when they connect and refuse peers that speak another version.
-inline constexpr uint16_t message_version = 5;
+inline constexpr uint16_t message_version = 6;
 
 enum class MessageKind : uint8_t {
   none = 0,
@@ -29,7 +29,9 @@ enum class MessageKind : uint8_t {
   ack_batch,
   reply,  // answer to get, fetch_atomic, swap; payload: the data unless written directly
   // Bulk data where the peer's memory cannot be reached directly.
-  data_request,  // target -> initiator: send `length` bytes from `remote_offset` on
+  // Asks for `length` bytes from `remote_offset` on: of a put to its initiator, or of a get with
+  // get_in_windows to its target. May follow an earlier one, before whose data are sent, at its end.
+  data_request,
   data,          // the bytes at `remote_offset` of transfer `cookie`
   connection,    // between two ends of one transport, which never hands it up
   refusal,       // refusal of a request with flag_tell_refusal and without answer: for the log
@@ -59,6 +61,11 @@ inline constexpr uint8_t answer_source_fault = 0x01;  // the initiator's own mem
 // Bits of MessageHeader::modes in data messages.
 inline constexpr uint8_t data_for_reply = 0x01;  // the cookie names an Operation, not a Transfer
 inline constexpr uint8_t data_stays = 0x02;      // used by the sender's transport: payload_stays()
+inline constexpr uint8_t data_is_staged = 0x04;  // the same: the buffer is reused soon
+inline constexpr uint8_t data_pauses = 0x08;     // the same: no other message follows at once
+// Bits of MessageHeader::modes in requests, beside those of modes_of().
+inline constexpr uint8_t get_in_windows = 0x40;  // a get whose data the initiator asks for
+inline constexpr uint8_t names_device = 0x80;    // the payload describes memory of a device
 
 struct MessageHeader {
   uint32_t link_word;  // belongs to the transport while the message is inside it
@@ -70,9 +77,9 @@ struct MessageHeader {
   uint32_t cookie;          // names the operation (or transfer) at the receiver of the answer
   uint16_t pt_index;
   uint16_t length_bytes[3];  // requested in requests, manipulated in responses: see length()
-  uint64_t match_bits;       // data_request, ack of a fragmented put: the peer's transfer cookie
+  uint64_t match_bits;       // data_request, data without payload: the peer's transfer cookie
   uint64_t remote_offset;    // requests: asked for; responses: used
-  uint64_t hdr_data;
+  uint64_t hdr_data;         // data without payload: bytes of the reply
 
   [[nodiscard]] uint64_t length() const noexcept {  // bytes
     uint64_t word;
@@ -129,7 +136,7 @@ struct MessageHeader {
 // target has answered and so has all of it. The end of a get is not reported before
 // Transport::payloads_released() permits it.
 [[nodiscard]] inline bool payload_stays(const MessageHeader& header) noexcept {
-  return header.kind == MessageKind::data &&
+  return header.kind == MessageKind::data && (header.modes & data_is_staged) == 0 &&
          ((header.modes & data_for_reply) == 0 || (header.modes & data_stays) != 0);
 }
 // Whether only the end of the peer's own operations depends on a message. A transport may delay

@@ -183,10 +183,15 @@ class Transport {
   // until it is connected again.
   [[nodiscard]] virtual uint64_t incarnation(Link& link) const noexcept = 0;
 
+  // The process number of a peer on this node, 0 for others. Message path; the caller holds the
+  // peer's send lock or the poll token.
+  [[nodiscard]] virtual uint32_t process_of(Link&) const noexcept { return 0; }
+
   // Message path; the caller holds the peer's send lock. Sends the header and the payload made of
   // `count` pieces (total at most max_eager_bytes, or max_data_bytes of the link for kind data).
-  // All or nothing; never waits. After a message of kind data without flag_last the caller sends
-  // the next one at once, unless the result is other than `sent`: a transport may collect them.
+  // All or nothing; never waits. After a message of kind data without flag_last or
+  // data_pauses the caller sends the next one at once, unless the result is other than `sent`: a
+  // transport may collect them.
   [[nodiscard]] virtual SendStatus send(Link& link, const MessageHeader& header,
                                         const Piece* pieces, unsigned count) noexcept = 0;
 

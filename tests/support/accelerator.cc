@@ -48,6 +48,11 @@ void* Accelerator::allocate_managed(size_t bytes) { return driver_->allocate_man
 void Accelerator::release(void* base) { driver_->release(base); }
 void Accelerator::copy(void* to, const void* from, size_t bytes) { driver_->copy(to, from, bytes); }
 
+std::byte* Accelerator::view(const void* address) const {
+  return static_cast<std::byte*>(
+      reinterpret_cast<void* (*)(const void*)>(symbol("fake_device_view"))(address));
+}
+
 void Accelerator::set(const char* name, uint64_t value) {
   const auto set =
       reinterpret_cast<bool (*)(const char*, uint64_t)>(driver_->symbol("fake_device_set"));

@@ -37,6 +37,8 @@ class Accelerator {
   // Between a device and the host, or devices; waits for the end.
   void copy(void* to, const void* from, size_t bytes);
 
+  // The memory of a stand-in behind an address of its device, as the processor sees it.
+  [[nodiscard]] std::byte* view(const void* address) const;
   // Settings and counts of a stand-in: fake_devices/engine.h.
   void set(const char* name, uint64_t value);
   [[nodiscard]] uint64_t count(const char* name) const;

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "support/device_view.h"
 #include "support/text.h"
 
 namespace lintel::test {
@@ -81,9 +82,20 @@ bool Interface::same_process(ptl_process_t left, ptl_process_t right) const {
   return left.phys.nid == right.phys.nid && left.phys.pid == right.phys.pid;
 }
 
+namespace {
+
+// What the entry names to Portals.
+void* start_of(const EntrySpec& spec) {
+  if ((spec.options & PTL_IOVEC) == 0) return behind_view(spec.start);
+  name_devices(static_cast<const ptl_iovec_t*>(spec.start), spec.length);
+  return spec.start;
+}
+
+}  // namespace
+
 ptl_me_t Interface::match_entry(const EntrySpec& spec) const {
   ptl_me_t entry{};
-  entry.start = spec.start;
+  entry.start = start_of(spec);
   entry.length = spec.length;
   entry.ct_handle = spec.counter;
   entry.uid = spec.uid;
@@ -107,7 +119,7 @@ int Interface::try_append(ptl_pt_index_t pt_index, const EntrySpec& spec, ptl_li
     const ptl_me_t entry = match_entry(spec);
     return PtlMEAppend(handle_, pt_index, &entry, list, user_ptr, handle);
   }
-  const ptl_le_t entry{spec.start, spec.length, spec.counter, spec.uid, spec.options};
+  const ptl_le_t entry{start_of(spec), spec.length, spec.counter, spec.uid, spec.options};
   return PtlLEAppend(handle_, pt_index, &entry, list, user_ptr, handle);
 }
 

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/device_view.h"
 #include "support/text.h"
 
 namespace lintel::test {
@@ -34,6 +35,7 @@ ptl_event_t EventQueue::next(Place place) const {
     Rank::current().at("waiting for an event", place);
     unsigned which = 0;
     const int code = PtlEQPoll(&handle_, 1, slice_ms, &event, &which);
+    event.start = view_of(event.start);
     if (code == PTL_OK) return event;
     if (code != PTL_EQ_EMPTY) {
       complain(place, "expected an event, got " + return_code_name(code) +
@@ -164,7 +166,12 @@ void Counter::free(Place place) {
 }
 
 Descriptor::Descriptor(ptl_handle_ni_t interface, const ptl_md_t& md, Place place) {
-  must(PtlMDBind(interface, &md, &handle_), place);
+  ptl_md_t named = md;
+  if ((md.options & PTL_IOVEC) != 0)
+    name_devices(static_cast<const ptl_iovec_t*>(md.start), md.length);
+  else
+    named.start = behind_view(md.start);
+  must(PtlMDBind(interface, &named, &handle_), place);
 }
 
 Descriptor::Descriptor(ptl_handle_ni_t interface, std::span<std::byte> memory, unsigned options,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "support/device_view.h"
 #include "support/ethernet.h"
 #include "support/rdma.h"
 
@@ -75,6 +76,10 @@ std::vector<PairKind> pairs_where(bool (*wanted)(const InterfaceKind&)) {
     for (const InterfaceKind& kind : kinds) pairs.push_back({path, kind});
   }
   return pairs;
+}
+
+std::span<std::byte> memory_of(Pair& pair, Side side, std::size_t bytes) {
+  return has_device_memory(side) && bytes != 0 ? allocate_view(bytes) : pair.memory(bytes);
 }
 
 // The last step of set-up on both sides, so the fence exists when the initiator first uses it.
@@ -156,7 +161,7 @@ TargetSide::TargetSide(Pair& pair, const TargetSettings& settings, Place place) 
   if (pair.is_target()) {
     if (settings.with_event_queue) events = EventQueue(pair.ni(), settings.events, place);
     counter = Counter(pair.ni(), place);
-    memory = pair.memory(settings.bytes);
+    memory = memory_of(pair, Side::target, settings.bytes);
     must(PtlPTAlloc(pair.ni(), settings.pt_options, events.handle(), settings.pt_index, &pt_index),
          place);
     EXPECT_EQ(pt_index, settings.pt_index);
@@ -176,7 +181,7 @@ ptl_handle_any_t TargetSide::append(const EntrySpec& spec, ptl_list_t list, void
 }
 
 LocalMemory::LocalMemory(Pair& pair, const InitiatorSettings& settings, Place place)
-    : memory(pair.memory(settings.bytes)),
+    : memory(memory_of(pair, Side::initiator, settings.bytes)),
       events(pair.ni(), settings.events, place),
       counter(pair.ni(), place),
       descriptor(pair.ni(), memory, settings.options, events.handle(), counter.handle(), place) {}

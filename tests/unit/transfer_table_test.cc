@@ -65,12 +65,12 @@ TEST_F(TransferTableTest, ActiveOnesAreTakenAtOnce) {
   EXPECT_FALSE(table_.has_active());
   table_.activate(first);
   table_.activate(second);
-  EXPECT_TRUE(table_.is_active(first));
+  EXPECT_TRUE(first.active);
   EXPECT_EQ(table_.take_active(), &second);
   EXPECT_EQ(second.next_active, &first);
   EXPECT_EQ(first.next_active, nullptr);
   EXPECT_FALSE(table_.has_active());
-  EXPECT_FALSE(table_.is_active(first));
+  EXPECT_FALSE(first.active);
 }
 
 TEST_F(TransferTableTest, MemoryIsReleasedInTheOrderSent) {

@@ -101,6 +101,8 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept
   if (!entry.region.open(given.start, given.length, (options & PTL_IOVEC) != 0,
                          (options & PTL_ME_IS_ACCESSIBLE) != 0)) [[unlikely]]
     return drop_entry(interface, entry, PTL_ARG_INVALID);
+  if (device_memory_in_use() && !entry.region.is_plain()) [[unlikely]]
+    entry.takes_plain_puts = false;
 
   portal.lock.lock();
   if (list == PTL_PRIORITY_LIST && !portal.unexpected.empty()) [[unlikely]]

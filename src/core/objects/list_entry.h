@@ -25,7 +25,8 @@ struct ListEntry : MatchNode {
   EntryState state = EntryState::free;
   ptl_list_t list = PTL_PRIORITY_LIST;
   uint16_t pt_index = 0;
-  // A put that fits is placed at the requested offset and posts one event at most.
+  // A put that fits is placed at the requested offset, in memory of the host, and posts one event
+  // at most.
   bool takes_plain_puts = false;
   bool unlink_announced = false;  // PTL_EVENT_AUTO_UNLINK was posted or is disabled
   unsigned options = 0;

@@ -1,4 +1,4 @@
-// Regions that consist of a PTL_IOVEC list (spec 3.10.2), and opening of all of them.
+// Regions that consist of a PTL_IOVEC list (spec 3.10.2), or lie in memory of devices.
 // Message path, except open() and close().
 #include "core/objects/memory_region.h"
 
@@ -6,8 +6,13 @@
 #include <new>
 #include <utility>
 
+#include "util/assert.h"
+
 namespace lintel {
 namespace {
+
+// A range this long holds more than one allocation, such as an entry over all of memory.
+constexpr uint64_t longest_allocation = uint64_t{1} << 44;
 
 [[nodiscard]] std::byte* base_of(const ptl_iovec_t& element) noexcept {
   return static_cast<std::byte*>(element.iov_base);
@@ -34,6 +39,30 @@ namespace {
 
 }  // namespace
 
+bool MemoryRegion::open_in_general(const void* start, ptl_size_t length, bool iovec,
+                                   bool accessible) noexcept {
+  close();
+  if (iovec) {
+    if (!open_vector(start, length)) return false;
+    plain_ = is_contiguous();
+    if (device_memory_in_use() && !vector_is_host()) kind_ = mixed;
+  } else {
+    start_ = reinterpret_cast<uintptr_t>(start);
+    length_ = length;
+    DeviceAllocation allocation;
+    if (device_memory_in_use() && length > longest_allocation) {
+      kind_ = mixed;
+    } else if (const MemoryKind* const kind = length != 0 ? kind_of(start, &allocation) : nullptr;
+               kind != nullptr) {
+      kind_ = kind->number();
+      LINTEL_ASSERT(kind_ != host && kind_ != mixed);
+    }
+    plain_ = kind_ == host;
+  }
+  accessible_ = accessible && kind_ == host;
+  return true;
+}
+
 bool MemoryRegion::open_vector(const void* start, ptl_size_t length) noexcept {
   if (length == 0) return true;  // like a contiguous region of no length
   if (start == nullptr || length > SIZE_MAX / sizeof(ptl_iovec_t)) return false;
@@ -57,11 +86,35 @@ bool MemoryRegion::open_vector(const void* start, ptl_size_t length) noexcept {
   return true;
 }
 
-void MemoryRegion::close_vector() noexcept {
+void MemoryRegion::close_in_general() noexcept {
   delete[] ends_;
   ends_ = nullptr;
   elements_ = nullptr;
   count_ = 0;
+  kind_ = host;
+  plain_ = true;
+}
+
+bool MemoryRegion::vector_is_host() const noexcept {
+  DeviceAllocation allocation;
+  for (uint64_t i = 0; i < count_; ++i)
+    if (kind_of(elements_[i].iov_base, &allocation) != nullptr) return false;
+  return true;
+}
+
+// The driver of the region's only kind stays in use as long as the process.
+MemoryKind* MemoryRegion::kind_at(const std::byte* address) const noexcept {
+  DeviceAllocation allocation;
+  if (kind_ == host) return nullptr;
+  return kind_ == mixed ? kind_of(address, &allocation) : kind_numbered(kind_);
+}
+
+KindPiece MemoryRegion::first_piece(uint64_t offset, uint64_t length) const noexcept {
+  LINTEL_ASSERT(length != 0 && contains(offset, length));
+  Piece piece{};
+  uint64_t covered = 0;
+  static_cast<void>(pieces(offset, length, &piece, 1, &covered));
+  return {piece.base, piece.length, kind_at(piece.base)};
 }
 
 // The element that holds the byte at `offset`, skipping empty ones; count_ at or beyond the end.
@@ -115,18 +168,35 @@ bool MemoryRegion::move_parts(uint64_t offset, uint64_t length, const Move& move
   return true;
 }
 
-bool MemoryRegion::vector_write(uint64_t offset, const std::byte* source,
-                                uint64_t length) const noexcept {
-  return move_parts(offset, length, [&](std::byte* part, uint64_t bytes) {
-    return copy(part, std::exchange(source, source + bytes), bytes);
-  });
+bool MemoryRegion::range_is_host(uint64_t offset, uint64_t length) const noexcept {
+  if (length == 0) return true;
+  if (is_contiguous()) return kind_at(contiguous_address(offset)) == nullptr;
+  return move_parts(offset, length,
+                    [this](const std::byte* part, uint64_t) { return kind_at(part) == nullptr; });
 }
 
-bool MemoryRegion::vector_read(uint64_t offset, std::byte* destination,
-                               uint64_t length) const noexcept {
-  return move_parts(offset, length, [&](const std::byte* part, uint64_t bytes) {
-    return copy(std::exchange(destination, destination + bytes), part, bytes);
-  });
+bool MemoryRegion::copy_any(std::byte* to, const std::byte* from, uint64_t length,
+                            MemoryKind* kind) const noexcept {
+  if (kind == nullptr) return copy(to, from, length);
+  return length == 0 || kind->copy(to, from, length) == CopyStatus::done;
+}
+
+bool MemoryRegion::write_in_general(uint64_t offset, const std::byte* source,
+                                    uint64_t length) const noexcept {
+  const auto write = [&](std::byte* part, uint64_t bytes) {
+    return copy_any(part, std::exchange(source, source + bytes), bytes, kind_at(part));
+  };
+  return is_contiguous() ? write(contiguous_address(offset), length)
+                         : move_parts(offset, length, write);
+}
+
+bool MemoryRegion::read_in_general(uint64_t offset, std::byte* destination,
+                                   uint64_t length) const noexcept {
+  const auto read = [&](const std::byte* part, uint64_t bytes) {
+    return copy_any(std::exchange(destination, destination + bytes), part, bytes, kind_at(part));
+  };
+  return is_contiguous() ? read(contiguous_address(offset), length)
+                         : move_parts(offset, length, read);
 }
 
 }  // namespace lintel

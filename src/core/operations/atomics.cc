@@ -2,12 +2,14 @@
 // it cannot. Message path.
 #include "core/operations/atomics.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "core/operations/atomics_table.h"
 #include "util/cache_line.h"
 #include "util/guarded_memory.h"
+#include "util/lock.h"
 #include "util/spin_lock.h"
 
 namespace lintel {
@@ -139,6 +141,34 @@ void touch(std::byte*, size_t) noexcept {}
   return true;
 }
 
+// ---- memory of devices
+
+constinit SpinLock device_lock;
+
+// Applies to a copy of whole items and stores the copy. One lock for all memory of devices excludes
+// other Portals operations, but not what runs on the device.
+[[nodiscard]] bool apply_to_device(AtomicUpdate& update, const MemoryRegion& region,
+                                   uint64_t offset, size_t items) noexcept {
+  constexpr size_t copied_bytes = 512;
+  alignas(max_datatype_size) std::byte copy[copied_bytes];
+  const LockGuard guard(device_lock);
+  while (items != 0) {
+    const size_t some = std::min(items, copied_bytes / update.size);
+    const uint64_t bytes = some * update.size;
+    if (!region.read(offset, copy, bytes)) return false;
+    if (update.fetched != nullptr) std::memcpy(update.fetched, copy, bytes);
+    bool changed = false;
+    for (size_t i = 0; i < some; ++i)
+      changed |= update.functions->copy(copy + i * update.size, update.data + i * update.size,
+                                        update.operand);
+    if (changed && !region.write(offset, copy, bytes)) return false;
+    update.advance(some);
+    offset += bytes;
+    items -= some;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool atomic_allowed(ptl_op_t operation, ptl_datatype_t datatype, AtomicFunction function) noexcept {
@@ -157,6 +187,8 @@ bool apply_atomic(ptl_op_t operation, ptl_datatype_t datatype, const MemoryRegio
                       fetched};
   const uint64_t bytes = items * update.size;
   if (!region.contains(offset, bytes)) return false;
+  if (!region.is_host(offset, bytes)) [[unlikely]]
+    return apply_to_device(update, region, offset, items);
   if (region.is_contiguous())
     return apply_to_run(update, region, offset, region.address(offset), items);
   for (const uint64_t end = offset + bytes; offset != end;) {

@@ -4,7 +4,8 @@
 // Items of 1, 2, 4 and 8 bytes (PTL_FLOAT, PTL_DOUBLE and PTL_FLOAT_COMPLEX included) at an address
 // that is a multiple of their size are atomic against the processor and against other processes.
 // Larger and unaligned items, and items that span elements of an iovec, are atomic against each
-// other within this process.
+// other within this process. So are items in memory of a device, which are copied there and back:
+// only Portals operations see them as atomic, not what runs on the device.
 //
 // Integers wrap. Logical operations store 0 or 1. PTL_MIN and PTL_MAX keep the target if either
 // value is not a number. Conditional swaps compare values: -0.0 equals 0.0, a NaN equals nothing,

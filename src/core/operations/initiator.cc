@@ -40,14 +40,23 @@ enum class Protocol : uint8_t {
   direct_get,      // the target writes into the initiator's memory, or sends data messages
 };
 
+// Whether the memory of a put or a get is that of the host.
+bool has_host_memory(const Request& request) noexcept {
+  const uint64_t length = request.header.length();
+  return request.put.descriptor != nullptr
+             ? request.put.descriptor->region.is_host(request.put_offset, length)
+             : request.get.descriptor->region.is_host(request.get_offset, length);
+}
+
 Protocol protocol_of(const Capabilities& capabilities, const Request& request) noexcept {
   const MessageKind kind = request.header.kind;
   if (kind != MessageKind::put && kind != MessageKind::get) return Protocol::eager;
   const uint64_t length = request.header.length();
   const bool fits = length <= capabilities.max_eager_bytes;
-  // The other side had better copy what is long itself.
+  // The other side had better copy what is long itself. It cannot reach memory of a device.
   const bool goes_directly =
-      !fits || (capabilities.remote_access && length > capabilities.remote_threshold_bytes);
+      !fits || (capabilities.remote_access && length > capabilities.remote_threshold_bytes &&
+                has_host_memory(request));
   if (kind == MessageKind::get) return goes_directly ? Protocol::direct_get : Protocol::eager;
   const unsigned options = request.put.descriptor->options;
   // A volatile buffer must be read before the call returns (spec 3.10.1).
@@ -230,6 +239,7 @@ bool Initiator::start_if_possible(NetworkInterface& interface, Peer& peer,
       [[fallthrough]];
     case Protocol::direct_get:
       request.header.flags |= flag_remote_memory;
+      if (!direct && !has_host_memory(request)) request.header.modes |= get_in_windows;
       break;
   }
   // As in start_eager_put().
@@ -375,10 +385,7 @@ void Initiator::drop_all_of(NetworkInterface& interface) noexcept {
       return ends;
     });
   }
-  operations_.for_each([&](Operation& operation) {
-    polling.assert_held();
-    if (operation.interface == &interface) operations_.end(operation);
-  });
+  answers_.drop_all_of(interface);
   for (Peer& peer : peers_.all()) operations_.return_ended(peer);
 }
 

@@ -18,13 +18,14 @@ namespace lintel {
 class Initiator {
  public:
   Initiator(PeerDirectory& peers, SendQueues& queues, Poller& poller, WaitPolicy& wait_policy,
-            ScratchPool& scratch, RefusedRequests& refused) noexcept
+            ScratchPool& scratch, Staging& staging, AnswerSender& answers,
+            RefusedRequests& refused) noexcept
       : peers_(peers),
         queues_(queues),
         poller_(poller),
         wait_policy_(wait_policy),
         scratch_(scratch),
-        answers_(operations_, queues, refused) {}
+        answers_(operations_, queues, staging, answers, refused) {}
   // Set-up path. False: no address space.
   [[nodiscard]] bool open() noexcept { return operations_.open(); }
 
@@ -95,7 +96,7 @@ inline constexpr size_t largest_put_to_self = 64;
 // earlier message is in flight, or another thread polls, or the target does more than usual.
 [[nodiscard]] int put_to_self(NetworkInterface& interface, Peer& self, Request& request) noexcept;
 
-// A put from contiguous memory that travels with its header, to a peer that has room.
+// A put from contiguous memory of the host that travels with its header, to a peer that has room.
 [[gnu::always_inline]] inline bool Initiator::start_eager_put(NetworkInterface& interface,
                                                               Peer& peer,
                                                               Request& request) noexcept {
@@ -131,12 +132,13 @@ inline constexpr size_t largest_put_to_self = 64;
   return true;
 }
 
-// A put of contiguous memory that travels with its header: the common case of Protocol::eager.
+// A put of contiguous memory of the host that travels with its header: the common case of
+// Protocol::eager.
 [[nodiscard]] inline bool is_eager_put(const Peer& peer, const Request& request) noexcept {
   return request.header.kind == MessageKind::put &&
          request.header.length() <= peer.eager_put_bytes.load(std::memory_order_relaxed) &&
          (request.put.descriptor->options & PTL_MD_UNRELIABLE) == 0 &&
-         request.put.descriptor->region.is_contiguous();
+         request.put.descriptor->region.is_plain();
 }
 [[nodiscard, gnu::always_inline]] inline int start_to(NetworkInterface& interface, Peer& peer,
                                                       Request& request) noexcept {

@@ -4,23 +4,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/objects/network_interface.h"
+#include "util/assert.h"
 #include "util/lock.h"
 
 namespace lintel {
 
 namespace {
-
-// The target has read what it keeps from the memory of a direct put.
-void end_sending(Operation& operation, ptl_ni_fail_t fail) noexcept {
-  if (!operation.send_due) return;
-  operation.send_due = false;
-  MemoryDescriptor* put = operation.put.descriptor;
-  // The thread that sees the event may release the descriptor at once.
-  put->pending.fetch_sub(1, std::memory_order_release);
-  report_send(*put, operation, fail);
-}
 
 // Counts the acknowledgements of one batch that go to the same counter together.
 class AckCounts {
@@ -104,6 +96,17 @@ AnswerResult result_of(const MessageHeader& header, uint64_t mlength, ptl_ni_fai
   }
   peer.count_as_ended();
   return put.count(mlength);
+}
+
+// The target has read what it keeps from the memory of a direct put.
+void InitiatorAnswers::end_sending(Operation& operation, ptl_ni_fail_t fail) noexcept {
+  if (!operation.send_due) return;
+  operation.send_due = false;
+  if (operation.staged != nullptr) end_staging(operation);
+  MemoryDescriptor* put = operation.put.descriptor;
+  // The thread that sees the event may release the descriptor at once.
+  put->pending.fetch_sub(1, std::memory_order_release);
+  report_send(*put, operation, fail);
 }
 
 // The memory of a get is used no more.
@@ -207,7 +210,9 @@ void InitiatorAnswers::take_reply(Peer& peer, const InboundMessage& message) noe
       !get->region.write(operation->get_offset, message.payload, mlength))
     fail = PTL_NI_SEGV;
   if (operation->fault != PTL_NI_OK && fail == PTL_NI_OK) fail = operation->fault;
-  end_getting(*operation, result_of(header, mlength, fail));
+  const AnswerResult result = result_of(header, mlength, fail);
+  if (operation->staged != nullptr) return end_staged_get(*operation, result);
+  end_getting(*operation, result);
 }
 
 void InitiatorAnswers::take_reply_data(Peer& peer, const InboundMessage& message) noexcept {
@@ -222,6 +227,8 @@ void InitiatorAnswers::take_reply_data(Peer& peer, const InboundMessage& message
     return;
   }
   if (operation->fault != PTL_NI_OK) return;  // the operation fails: nothing more is touched
+  if ((operation->header.modes & get_in_windows) != 0)
+    return take_staged_data(peer, *operation, message);
   if (!get->region.write(operation->get_offset + header.remote_offset, message.payload,
                          message.payload_length))
     operation->fault = PTL_NI_SEGV;
@@ -231,42 +238,88 @@ void InitiatorAnswers::take_data_request(Peer& peer, const MessageHeader& header
   Operation* operation = answered_operation(peer, header.cookie);
   if (operation == nullptr) return;
   const uint64_t length = operation->header.length();
-  if (!operation->direct || !operation->send_due || operation->streaming ||
+  const bool goes_on = header.remote_offset == operation->stream_end &&
+                       header.match_bits == operation->stream_cookie;
+  if (!operation->direct || !operation->send_due || (operation->streaming && !goes_on) ||
       header.remote_offset > length || header.length() > length - header.remote_offset) {
     refused_.messages.increment();
     return;
   }
-  operation->streaming = true;
-  operation->stream_position = header.remote_offset;
+  if (operation->fault != PTL_NI_OK) return;  // the target has been told
+  if (!operation->streaming) {
+    if (operation->staged != nullptr && header.remote_offset != operation->stream_position)
+      end_staging(*operation);
+    operation->streaming = true;
+    operation->stream_position = header.remote_offset;
+    operation->stream_cookie = static_cast<uint32_t>(header.match_bits);
+  }
   operation->stream_end = header.remote_offset + header.length();
-  operation->stream_cookie = static_cast<uint32_t>(header.match_bits);
+  if (operation->staged == nullptr &&
+      !operation->put.descriptor->region.is_host(
+          operation->put_offset + operation->stream_position,
+          operation->stream_end - operation->stream_position) &&
+      !begin_staging(*operation, operation->stream_position, length))
+    operation->fault = PTL_NI_UNDELIVERABLE;
+  continue_sending(peer, *operation);
+}
+
+// Sends what is there, or has it sent from the queue.
+void InitiatorAnswers::continue_sending(Peer& peer, Operation& operation) noexcept {
+  if (!operation.streaming || operation.data_queued) return;
+  if (StagedStream* const staged = operation.staged; staged != nullptr) {
+    staged->load(operation.stream_end);
+    staging_.watch(*staged);
+    if (staged->fail() == PTL_NI_OK && staged->ready().length == 0) return;
+  }
   const LockGuard guard(peer.send_lock);
-  if (peer.queue_head == nullptr && send_data(peer, *operation)) {
+  if (peer.queue_head == nullptr && send_data(peer, operation)) {
     peer.note_in_process_send();
     return;
   }
-  operation->kind = QueuedSend::Kind::request_data;
-  queues_.enqueue(peer, *operation);
+  operation.kind = QueuedSend::Kind::request_data;
+  operation.data_queued = true;
+  queues_.enqueue(peer, operation);
+}
+
+// The next data message: its header but for what all have in common, and its payload. False: the
+// payload is not there yet.
+bool InitiatorAnswers::next_part(Operation& operation, uint64_t most, MessageHeader& header,
+                                 Piece* pieces, unsigned& count) noexcept {
+  const uint64_t left = operation.stream_end - operation.stream_position;
+  uint64_t covered = 0;
+  if (StagedStream* const staged = operation.staged; staged != nullptr) {
+    if (staged->fail() != PTL_NI_OK) operation.fault = staged->fail();
+    const Piece there = staged->ready();
+    if (operation.fault == PTL_NI_OK && there.length == 0 && left != 0) return false;
+    covered = std::min(there.length, most);
+    pieces[0] = {there.base, covered};
+    count = covered != 0 ? 1 : 0;
+    header.modes = covered == there.length ? data_is_staged | data_pauses : data_is_staged;
+  } else {
+    count = operation.put.descriptor->region.pieces(
+        operation.stream_position + operation.put_offset, std::min(left, most), pieces,
+        transfer_remote_pieces, &covered);
+  }
+  header.remote_offset = operation.stream_position;
+  header.set_length(covered);
+  header.flags = covered == left ? flag_last : 0;
+  return true;
 }
 
 bool InitiatorAnswers::send_data(Peer& peer, Operation& operation) noexcept {
   const uint64_t chunk = peer.link->max_data_bytes.load(std::memory_order_relaxed);
-  const MemoryRegion& region = operation.put.descriptor->region;
   MessageHeader header{};
   header.kind = MessageKind::data;
   header.cookie = operation.stream_cookie;
   while (operation.streaming) {
-    const uint64_t left = operation.stream_end - operation.stream_position;
     Piece pieces[transfer_remote_pieces];
-    uint64_t covered = 0;
-    const unsigned count =
-        region.pieces(operation.stream_position + operation.put_offset, std::min(left, chunk),
-                      pieces, transfer_remote_pieces, &covered);
-    header.remote_offset = operation.stream_position;
-    header.set_length(covered);
-    header.flags = covered == left ? flag_last : 0;
-    SendStatus status = peer.transport->send(*peer.link, header, pieces, count);
+    unsigned count = 0;
+    if (!next_part(operation, chunk, header, pieces, count)) break;  // left until it is there
+    SendStatus status = operation.fault == PTL_NI_OK
+                            ? peer.transport->send(*peer.link, header, pieces, count)
+                            : SendStatus::inaccessible;
     if (status == SendStatus::inaccessible) {
+      operation.fault = PTL_NI_SEGV;
       header.operation = PTL_NI_SEGV;
       header.flags = flag_last;
       header.set_length(0);
@@ -274,14 +327,156 @@ bool InitiatorAnswers::send_data(Peer& peer, Operation& operation) noexcept {
     }
     if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
     if (status == SendStatus::sent) peer.sent.count(MessageKind::data, header.length());
-    operation.stream_position += covered;
+    operation.stream_position += header.length();
     if ((header.flags & flag_last) != 0 || status != SendStatus::sent) operation.streaming = false;
+    if (operation.staged == nullptr) continue;
+    operation.staged->taken(header.length());
+    if (operation.streaming) operation.staged->load(operation.stream_end);
+    staging_.watch(*operation.staged);
   }
+  operation.data_queued = false;
   return true;
 }
 
+// ---- memory of devices
+
+bool InitiatorAnswers::begin_staging(Operation& operation, uint64_t begin, uint64_t end) noexcept {
+  const bool gets = operation.get.descriptor != nullptr;
+  operation.staged = staging_.begin(
+      {.direction =
+           gets ? StagedStream::Direction::to_device : StagedStream::Direction::from_device,
+       .region = gets ? &operation.get.descriptor->region : &operation.put.descriptor->region,
+       .region_offset = gets ? operation.get_offset : operation.put_offset,
+       .begin = begin,
+       .end = end,
+       .client = this,
+       .owner = &operation});
+  return operation.staged != nullptr;
+}
+
+void InitiatorAnswers::end_staging(Operation& operation) noexcept {
+  staging_.end(*std::exchange(operation.staged, nullptr));
+}
+
+// The target says how long the reply to a get is, and how it is asked for.
+void InitiatorAnswers::take_offer(Peer& peer, Operation& operation,
+                                  const MessageHeader& header) noexcept {
+  if (operation.staged != nullptr || header.hdr_data == 0 ||
+      header.hdr_data > operation.header.length())
+    return refused_.messages.increment();
+  operation.stream_position = 0;
+  operation.stream_end = header.hdr_data;
+  operation.stream_cookie = static_cast<uint32_t>(header.match_bits);
+  if (!begin_staging(operation, 0, header.hdr_data)) operation.fault = PTL_NI_UNDELIVERABLE;
+  request_data(peer, operation);
+}
+
+// Asks for as much as there is room for. The data of a get that has failed are asked for all the
+// same, and dropped, so that the target comes to its end.
+void InitiatorAnswers::request_data(Peer& peer, Operation& operation) noexcept {
+  uint64_t end = operation.stream_end;
+  if (operation.staged != nullptr && operation.staged->fail() != PTL_NI_OK)
+    operation.fault = operation.staged->fail();
+  if (operation.fault == PTL_NI_OK) {
+    end = operation.staged->open_blocks();
+    staging_.watch(*operation.staged);
+  }
+  if (end == operation.stream_position) return;
+  MessageHeader request{};
+  request.kind = MessageKind::data_request;
+  request.modes = data_for_reply;
+  request.cookie = operation.stream_cookie;
+  request.remote_offset = operation.stream_position;
+  request.set_length(end - operation.stream_position);
+  operation.stream_position = end;
+  answers_.send(peer, request, nullptr, 0);
+}
+
+void InitiatorAnswers::take_staged_data(Peer& peer, Operation& operation,
+                                        const InboundMessage& message) noexcept {
+  if (message.payload_length == 0) return take_offer(peer, operation, message.header);
+  if (operation.staged == nullptr ||
+      (!operation.staged->is_cancelled() &&
+       !operation.staged->put(message.header.remote_offset, message.payload,
+                              message.payload_length)))
+    return refused_.messages.increment();
+  staging_.watch(*operation.staged);
+  request_data(peer, operation);
+}
+
+// The reply, or the end of the peer, has come. The operation ends with its last copy.
+void InitiatorAnswers::end_staged_get(Operation& operation, const AnswerResult& result) noexcept {
+  operation.reply_length = result.mlength;
+  operation.reply_offset = result.remote_offset;
+  operation.reply_list = result.list;
+  operation.fault = result.fail;
+  operation.ending = true;
+  // No answer counts any more.
+  operation.stage.store(Operation::Stage::queued, std::memory_order_relaxed);
+  end_with_copies(operation);
+}
+
+void InitiatorAnswers::end_with_copies(Operation& operation) noexcept {
+  StagedStream& staged = *operation.staged;
+  if (operation.fault == PTL_NI_OK) operation.fault = staged.fail();
+  if (operation.fault != PTL_NI_OK) staged.cancel();
+  if (staged.is_copying()) return;
+  if (operation.fault == PTL_NI_OK && !staged.is_complete())
+    operation.fault = PTL_NI_UNDELIVERABLE;  // the target has not sent what it said
+  end_staging(operation);
+  operation.ending = false;
+  end_getting(operation, {operation.reply_length, operation.reply_offset, operation.reply_list,
+                          operation.fault});
+}
+
+void InitiatorAnswers::on_staged(StagedStream& stream) noexcept {
+  auto& operation = static_cast<Operation&>(stream.owner());
+  LINTEL_ASSERT(operation.staged == &stream);
+  Peer& peer = *operation.peer.load(std::memory_order_relaxed);
+  if (operation.ending)
+    end_with_copies(operation);
+  else if (stream.is_cancelled())
+    return;  // the interface goes
+  else if (stream.is_to_device())
+    request_data(peer, operation);
+  else
+    continue_sending(peer, operation);
+  operations_.return_ended(peer);
+}
+
+void InitiatorAnswers::stop_copies(const NetworkInterface& interface) noexcept {
+  operations_.for_each([&](const Operation& operation) {
+    if (operation.interface == &interface && operation.staged != nullptr)
+      operation.staged->cancel();
+  });
+}
+
+bool InitiatorAnswers::copies_under_way(const NetworkInterface& interface) noexcept {
+  bool under_way = false;
+  operations_.for_each([&](const Operation& operation) {
+    under_way |= operation.interface == &interface && operation.staged != nullptr &&
+                 operation.staged->is_writing();
+  });
+  return under_way;
+}
+
+void InitiatorAnswers::drop_all_of(const NetworkInterface& interface) noexcept {
+  operations_.for_each([&](Operation& operation) {
+    polling.assert_held();
+    if (operation.interface != &interface) return;
+    if (operation.staged != nullptr) end_staging(operation);
+    operation.data_queued = false;
+    operation.ending = false;
+    operations_.end(operation);
+  });
+}
+
+// ----
+
 void InitiatorAnswers::fail(Operation& operation) noexcept {
+  if (operation.ending) return;  // answered, or failed, but for copies
   withdraw_memory(operation, false);
+  operation.data_queued = false;
   MemoryDescriptor* const put = operation.put.resolve();
   if (operation.send_due) {
     // Reported once, unless only acknowledgements are reported (spec 3.13.3).
@@ -290,6 +485,7 @@ void InitiatorAnswers::fail(Operation& operation) noexcept {
   }
   const AnswerResult result{0, operation.header.remote_offset, PTL_PRIORITY_LIST,
                             PTL_NI_UNDELIVERABLE};
+  if (operation.staged != nullptr) return end_staged_get(operation, result);
   if (operation.get.descriptor != nullptr) return end_getting(operation, result);
   if (operation.answer_due && put != nullptr) report_ack(*put, operation, result);
   operations_.end(operation);

@@ -1,6 +1,8 @@
 // Gathering and sending the payload of a request. Message path.
 #include "core/operations/initiator_payload.h"
 
+#include "core/operations/device_import.h"
+
 namespace lintel {
 
 namespace {
@@ -21,8 +23,24 @@ Exposure expose_memory(Peer& peer, const MessageHeader& header, const MemoryRegi
                                 header.cookie, out);
 }
 
+// Names memory of a device to a peer on this node, which has the device copy if it can.
+[[gnu::noinline]] SendStatus send_device_description(Peer& peer, const MessageHeader& header,
+                                                     const MemoryRegion& region,
+                                                     uint64_t offset) noexcept {
+  DeviceDescription description{};
+  if (peer.transport->process_of(*peer.link) == 0 ||
+      !describe_device(region, offset, header.length(), &description))
+    return peer.transport->send(*peer.link, header, nullptr, 0);
+  MessageHeader names = header;
+  names.modes |= names_device;
+  const Piece piece{reinterpret_cast<std::byte*>(&description), sizeof description};
+  return peer.transport->send(*peer.link, names, &piece, 1);
+}
+
 SendStatus send_description(Peer& peer, const MessageHeader& header, const MemoryRegion& region,
                             uint64_t offset, Operation& operation) noexcept {
+  if (!region.is_host(offset, header.length())) [[unlikely]]
+    return send_device_description(peer, header, region, offset);
   RemoteMemory memory[transfer_remote_pieces];
   const Exposure exposure = expose_memory(peer, header, region, offset, memory);
   if (exposure.status != SendStatus::sent) return exposure.status;
@@ -37,8 +55,8 @@ SendStatus send_description(Peer& peer, const MessageHeader& header, const Memor
   return status;
 }
 
-// Many small iovec elements are gathered first, behind `count` pieces. At most one eager message
-// long.
+// Many small iovec elements, and memory of a device, are gathered first, behind `count` pieces. At
+// most one eager message long.
 [[gnu::noinline]] SendStatus send_gathered(ScratchPool& pool, Peer& peer, const Request& request,
                                            Piece* pieces, unsigned count) noexcept {
   const uint64_t length = request.header.length();
@@ -76,6 +94,8 @@ SendStatus send_payload(ScratchPool& scratch, Peer& peer, const Request& request
   }
   uint64_t covered = 0;
   const MemoryRegion& region = put->region;
+  if (!region.is_host(request.put_offset, length)) [[unlikely]]
+    return send_gathered(scratch, peer, request, pieces, count);
   const unsigned described =
       region.pieces(request.put_offset, length, pieces + count, gather_pieces, &covered);
   if (covered == length) [[likely]]

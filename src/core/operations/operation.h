@@ -18,6 +18,7 @@ class NetworkInterface;
 struct ListEntry;
 struct Peer;
 struct PortalEntry;
+class StagedStream;
 struct UnexpectedHeader;
 
 // Something that waits in a peer's send queue because the transport had no room.
@@ -47,16 +48,24 @@ struct alignas(64) Operation : QueuedSend, Request {
   std::atomic<Peer*> peer{nullptr};  // nullptr while the object is free
   // Part of the cookie. An answer may be looked up while a sender that could not send changes it.
   std::atomic<uint8_t> generation{0};
-  bool send_due = false;    // PTL_EVENT_SEND has not been reported
-  bool answer_due = false;  // an acknowledgement or reply is to be reported
-  bool direct = false;      // the target fetches the payload, or requests it in data messages
-  bool copied = false;      // the payload waits in a VolatileCopy
-  bool streaming = false;   // data messages are being sent
+  bool send_due = false;     // PTL_EVENT_SEND has not been reported
+  bool answer_due = false;   // an acknowledgement or reply is to be reported
+  bool direct = false;       // the target fetches the payload, or requests it in data messages
+  bool copied = false;       // the payload waits in a VolatileCopy
+  bool streaming = false;    // data messages are being sent
+  bool data_queued = false;  // the operation waits in the send queue for data messages
+  bool ending = false;       // only copies to the device are awaited; no answer counts any more
   NetworkInterface* interface = nullptr;
-  // Data messages that the target of a long put requested.
+  // Data messages: those that the target of a long put requested, or, of a get with
+  // get_in_windows, those that this process has requested up to stream_position.
   uint64_t stream_position = 0;
   uint64_t stream_end = 0;
   uint32_t stream_cookie = 0;
+  StagedStream* staged = nullptr;  // moves the data, if the memory is that of a device
+  // Of a reply whose data are still being copied.
+  uint64_t reply_length = 0;
+  uint64_t reply_offset = 0;
+  ptl_list_t reply_list = PTL_PRIORITY_LIST;
   ptl_ni_fail_t fault = PTL_NI_OK;  // why the first message could not be sent
   // The memory that the target may access. Set before the message that exposes it is sent.
   std::atomic<uint32_t> exposure{Exposure::none};
@@ -78,7 +87,10 @@ struct alignas(64) Transfer : QueuedSend {
   bool ended = false;         // all is moved or has failed; only the reporting is left
   bool by_messages = false;   // the peer's memory cannot be reached directly
   bool source_fault = false;  // the initiator's memory is not accessible
-  bool stays = false;  // the transport refers to the entry's memory until release_mark is reached
+  bool stays = false;   // the transport refers to the entry's memory until release_mark is reached
+  bool active = false;  // the transfer is in the active list
+  bool ending = false;  // only copies to the device are awaited
+  bool peer_gone = false;            // the initiator is not answered
   std::atomic<Peer*> peer{nullptr};  // nullptr while the object is free
   NetworkInterface* interface = nullptr;
   PortalEntry* portal = nullptr;
@@ -89,6 +101,10 @@ struct alignas(64) Transfer : QueuedSend {
   uint64_t mlength = 0;
   uint64_t moved = 0;
   uint64_t in_flight = 0;  // bytes of a remote access that has been started and has not ended
+  // Offset in the message up to which data were requested: of a put by this process, of a get by
+  // the initiator.
+  uint64_t requested = 0;
+  StagedStream* staged = nullptr;  // moves the data, if the entry is in memory of a device
   ptl_ni_fail_t fail = PTL_NI_OK;
   bool event_reserved = false;
   bool unlink_reserved = false;

@@ -82,7 +82,10 @@ bool OperationTable::may_access(const Peer* peer, const RemoteMemory& memory,
   const bool put = operation->header.kind == MessageKind::put;
   if (put == write || !(put ? operation->send_due : operation->answer_due)) return false;
   const MemoryDescriptor* descriptor = put ? operation->put.resolve() : operation->get.resolve();
-  if (descriptor == nullptr) return false;
+  if (descriptor == nullptr ||
+      !descriptor->region.is_host(put ? operation->put_offset : operation->get_offset,
+                                  operation->header.length()))
+    return false;
   Piece pieces[transfer_remote_pieces];
   uint64_t covered = 0;
   const unsigned count = descriptor->region.pieces(

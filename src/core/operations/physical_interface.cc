@@ -85,7 +85,8 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid, OpenTransports open_t
   transports_ = std::move(opened.transports);
   unused_ = std::move(opened.unused);
   if (!peers_.open(transports_, unused_, poller_.transports().in_process_sends()) ||
-      !initiator_.open() || !target_.open() || !scratch_.open(most_scratch_blocks)) {
+      !initiator_.open() || !target_.open() || !scratch_.open(most_scratch_blocks) ||
+      !staging_.open()) {
     log_message(LogLevel::error, "interface %u: no address space for its pools (ulimit -v?)",
                 number);
     return PTL_NO_SPACE;
@@ -161,14 +162,17 @@ void PhysicalInterface::set_logical(unsigned slot, NetworkInterface* interface) 
   if (before == nullptr) return;
   for (bool under_way = true; under_way;) {
     poller_.exclusively([&]() LINTEL_REQUIRES(polling) {
-      under_way = target_.transfers().access_under_way(*before);
+      target_.transfers().stop_copies(*before);
+      initiator_.answers().stop_copies(*before);
+      under_way = target_.transfers().access_under_way(*before) ||
+                  initiator_.answers().copies_under_way(*before);
       poller_.check_peers_if_due(now_ns());
       if (under_way) poller_.poll_once();
     });
   }
   poller_.exclusively([&]() LINTEL_REQUIRES(polling) {
     initiator_.drop_all_of(*before);
-    target_.transfers().table().drop_all_of(*before);
+    target_.transfers().drop_all_of(*before);
   });
 }
 
@@ -224,14 +228,15 @@ unsigned PhysicalInterface::advance() noexcept {
     flush_queue(*peer);
     peer = next;
   }
-  const unsigned advanced = target_.transfers().advance_all();
+  unsigned advanced = target_.transfers().advance_all();
+  if (staging_.is_busy()) advanced += staging_.advance();
   if (target_.transfers().table().awaits_release()) poller_.work_due().set();
   return advanced;
 }
 
 bool PhysicalInterface::is_ready() const noexcept {
   const TransferTable& transfers = target_.transfers().table();
-  return transfers.has_active() || transfers.anything_released();
+  return transfers.has_active() || transfers.anything_released() || staging_.is_busy();
 }
 
 void PhysicalInterface::check_peers() noexcept {
@@ -256,7 +261,7 @@ bool PhysicalInterface::send_queued(Peer& peer, QueuedSend& item) noexcept {
     case QueuedSend::Kind::request:
       return initiator_.send_queued(peer, static_cast<Operation&>(item));
     case QueuedSend::Kind::request_data:
-      return InitiatorAnswers::send_data(peer, static_cast<Operation&>(item));
+      return initiator_.answers().send_data(peer, static_cast<Operation&>(item));
     case QueuedSend::Kind::transfer_data:
       return target_.transfers().send_data(peer, static_cast<Transfer&>(item));
     case QueuedSend::Kind::answer:
@@ -369,7 +374,10 @@ void PhysicalInterface::take_message(Peer& peer, const InboundMessage& message) 
       initiator_.answers().take_reply(peer, message);
       break;
     case MessageKind::data_request:
-      initiator_.answers().take_data_request(peer, message.header);
+      if ((message.header.modes & data_for_reply) != 0)
+        target_.transfers().take_data_request(peer, message.header);
+      else
+        initiator_.answers().take_data_request(peer, message.header);
       break;
     case MessageKind::data:
       if ((message.header.modes & data_for_reply) != 0) {

@@ -14,6 +14,7 @@
 #include "core/operations/peer_directory.h"
 #include "core/operations/refused_requests.h"
 #include "core/operations/send_queues.h"
+#include "core/operations/staging.h"
 #include "core/operations/target.h"
 #include "core/progress/passing_policy.h"
 #include "core/progress/progress_thread.h"
@@ -53,6 +54,7 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
   [[nodiscard]] const SendQueues& queues() const noexcept { return queues_; }
   [[nodiscard]] Initiator& initiator() noexcept { return initiator_; }
   [[nodiscard]] Target& target() noexcept { return target_; }
+  [[nodiscard]] const Staging& staging() const noexcept { return staging_; }
 
   // See lintel::wait_until().
   template <typename Ready>
@@ -124,8 +126,10 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
   PeerDirectory peers_;
   SendQueues queues_{poller_.work_due()};
   ScratchPool scratch_;
-  Initiator initiator_{peers_, queues_, poller_, wait_policy_, scratch_, refused_requests};
-  Target target_{queues_, scratch_, refused_requests, poller_.work_due()};
+  Staging staging_{poller_.work_due()};
+  Target target_{queues_, scratch_, staging_, refused_requests, poller_.work_due()};
+  Initiator initiator_{peers_,   queues_,  poller_,           wait_policy_,
+                       scratch_, staging_, target_.answers(), refused_requests};
 };
 
 }  // namespace lintel

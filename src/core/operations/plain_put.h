@@ -53,11 +53,11 @@ struct InitiatorId {
         (entry->uid != PTL_UID_ANY && entry->uid != initiator.uid) ||
         !entry->region.contains(header.remote_offset, length)) [[unlikely]]
       return false;
-    // The memory of the entry is contiguous.
+    // The memory of the entry is contiguous, and of the host.
     const bool posts = delivery_event_wanted(*portal, *entry);
     const bool reserves = posts && portal->flow_controlled();
     if (reserves && !portal->event_queue->queue.try_reserve()) return false;
-    if (!entry->region.write_contiguous(header.remote_offset, payload, length)) [[unlikely]] {
+    if (!entry->region.write_plain(header.remote_offset, payload, length)) [[unlikely]] {
       if (reserves) portal->event_queue->queue.cancel_reservation();
       return false;
     }

@@ -7,6 +7,7 @@
 #include "core/objects/delivery.h"
 #include "core/objects/network_interface.h"
 #include "core/operations/atomics.h"
+#include "core/operations/device_import.h"
 #include "core/operations/plain_put.h"
 #include "util/assert.h"
 
@@ -59,12 +60,13 @@ bool is_well_formed(const InboundMessage& message) noexcept {
        ~(flag_interface_mask | flag_remote_memory | flag_unreliable | flag_tell_refusal)) != 0)
     return false;
   const bool remote = (header.flags & flag_remote_memory) != 0;
+  const size_t description =
+      (header.modes & names_device) != 0 ? sizeof(DeviceDescription) : sizeof(RemoteMemory);
   switch (header.kind) {
     case MessageKind::put:
-      return remote ? message.payload_length % sizeof(RemoteMemory) == 0
-                    : message.payload_length == length;
+      return remote ? message.payload_length % description == 0 : message.payload_length == length;
     case MessageKind::get:
-      return message.payload_length % sizeof(RemoteMemory) == 0 &&
+      return message.payload_length % description == 0 &&
              (remote || (message.payload_length == 0 && length <= largest_reply_bytes));
     case MessageKind::atomic:
     case MessageKind::fetch_atomic:

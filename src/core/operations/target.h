@@ -11,12 +11,12 @@ namespace lintel {
 
 class Target {
  public:
-  Target(SendQueues& queues, ScratchPool& scratch, RefusedRequests& refused,
+  Target(SendQueues& queues, ScratchPool& scratch, Staging& staging, RefusedRequests& refused,
          PollFlag& work_due) noexcept
       : scratch_(scratch),
         refused_(refused),
         answers_(queues, refused),
-        transfers_(answers_, queues, refused, work_due) {}
+        transfers_(answers_, queues, staging, refused, work_due) {}
   // Set-up path. False: no address space.
   [[nodiscard]] bool open() noexcept { return answers_.open() && transfers_.open(); }
 

@@ -1,5 +1,7 @@
 #include "core/operations/transfer_table.h"
 
+#include <utility>
+
 #include "util/address_space.h"
 #include "util/assert.h"
 
@@ -12,10 +14,12 @@ constexpr uint32_t most_transfers = 1u << 18;
 // Takes those of `interface` out of a chain through `next_active`.
 void drop_from_chain(Transfer** link, const NetworkInterface& interface) noexcept {
   while (Transfer* transfer = *link) {
-    if (transfer->interface == &interface)
+    if (transfer->interface == &interface) {
+      transfer->active = false;
       *link = transfer->next_active;
-    else
+    } else {
       link = &transfer->next_active;
+    }
   }
 }
 }  // namespace
@@ -45,15 +49,17 @@ void TransferTable::release(Transfer& transfer) noexcept {
 }
 
 void TransferTable::activate(Transfer& transfer) noexcept {
+  LINTEL_ASSERT(!transfer.active);
+  transfer.active = true;
   transfer.next_active = active_;
   active_ = &transfer;
   work_due_.set();
 }
 
-bool TransferTable::is_active(const Transfer& transfer) const noexcept {
-  const Transfer* active = active_;
-  while (active != nullptr && active != &transfer) active = active->next_active;
-  return active != nullptr;
+Transfer* TransferTable::take_active() noexcept {
+  for (Transfer* transfer = active_; transfer != nullptr; transfer = transfer->next_active)
+    transfer->active = false;
+  return std::exchange(active_, nullptr);
 }
 
 void TransferTable::await_release(Transfer& transfer) noexcept {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 
 #include "core/operations/operation.h"
 #include "core/operations/peer.h"
@@ -38,13 +37,10 @@ class TransferTable {
   // Active transfers are advanced in the next round of polling. Takes the chain of all, through
   // `next_active`.
   void activate(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
-  [[nodiscard]] Transfer* take_active() noexcept LINTEL_REQUIRES(polling) {
-    return std::exchange(active_, nullptr);
-  }
+  [[nodiscard]] Transfer* take_active() noexcept LINTEL_REQUIRES(polling);
   [[nodiscard]] bool has_active() const noexcept LINTEL_REQUIRES(polling) {
     return active_ != nullptr;
   }
-  [[nodiscard]] bool is_active(const Transfer& transfer) const noexcept LINTEL_REQUIRES(polling);
 
   // The transport refers to memory of an entry until the transfer's release mark is reached.
   void await_release(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);

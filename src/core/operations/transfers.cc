@@ -51,8 +51,28 @@ unsigned remote_range(const Transfer& transfer, uint64_t position, uint64_t leng
   return count;
 }
 
+// The initiator's memory, if it is that of a device which copies from or to the entry. The entry
+// must be memory of the host, or one range of the same kind.
+DeviceImport import_of(const InboundMessage& message, const Transfer& transfer) noexcept {
+  DeviceDescription description;
+  if ((message.header.modes & names_device) == 0 || message.payload_length != sizeof description)
+    return {};
+  const Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  const MemoryRegion& region = transfer.entry->region;
+  std::memcpy(&description, message.payload, sizeof description);
+  if (!region.is_host(transfer.region_offset, transfer.mlength)) {
+    const KindPiece piece = region.first_piece(transfer.region_offset, transfer.mlength);
+    if (piece.kind == nullptr || piece.length != transfer.mlength ||
+        piece.kind->number() != description.allocation.kind)
+      return {};
+  }
+  return DeviceImport::open(description, peer.transport->process_of(*peer.link),
+                            message.header.length());
+}
+
 // Copies the initiator's description of its memory; false if it does not cover the message.
 bool take_description(const InboundMessage& message, Transfer& transfer) noexcept {
+  if ((message.header.modes & names_device) != 0) return false;
   const unsigned count = message.payload_length / sizeof(RemoteMemory);
   if (count == 0 || count > transfer_remote_pieces) return false;
   std::memcpy(transfer.remote, message.payload, count * sizeof(RemoteMemory));
@@ -82,6 +102,7 @@ Outcome outcome_of(const Transfer& transfer) noexcept {
 }  // namespace
 
 void Transfers::end(Transfer& transfer) noexcept {
+  if (transfer.staged != nullptr && !end_staging(transfer)) return;
   NetworkInterface& interface = *transfer.interface;
   PortalEntry& portal = *transfer.portal;
   ListEntry& entry = *transfer.entry;
@@ -89,6 +110,9 @@ void Transfers::end(Transfer& transfer) noexcept {
   const Outcome outcome = outcome_of(transfer);
   const MessageHeader header = transfer.header;
   const bool answered = transfer.writes_peer && transfer.by_messages && transfer.ended;
+  const bool peer_gone = transfer.peer_gone;
+  const bool ends_access =
+      !answered && transfer.remote_count != 0 && !(peer_gone && transfer.ending);
   const bool unlink_reserved = transfer.unlink_reserved;
 
   TriggerHold hold;  // a claim may be counted below, under the lock
@@ -111,14 +135,14 @@ void Transfers::end(Transfer& transfer) noexcept {
     --entry.operations;
     settle_entry(interface, portal, entry, unlink_reserved);
   }
-  if (!answered && transfer.remote_count != 0) {
+  if (ends_access) {
     RemoteMemory remote[transfer_remote_pieces];
     const unsigned remote_count = remote_range(transfer, 0, transfer.mlength, remote);
     peer.transport->end_access(*peer.link, remote, remote_count);
   }
   table_.release(transfer);
   count.apply();
-  if (!answered) answers_.answer(peer, header, outcome);
+  if (!answered && !peer_gone) answers_.answer(peer, header, outcome);
 }
 
 // The peer's memory is out of reach: the data travel in messages.
@@ -126,16 +150,54 @@ void Transfers::continue_by_messages(Transfer& transfer) noexcept {
   Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
   transfer.by_messages = true;
   if (!transfer.writes_peer) {
-    MessageHeader request{};
-    request.kind = MessageKind::data_request;
-    request.cookie = transfer.header.cookie;
-    request.match_bits = table_.cookie_of(transfer);
-    request.remote_offset = transfer.moved;
-    request.set_length(transfer.mlength - transfer.moved);
-    return answers_.send(peer, request, nullptr, 0);
+    transfer.requested = transfer.moved;
+    return transfer.staged != nullptr ? advance_staged(transfer)
+                                      : request_data(transfer, transfer.mlength);
   }
-  transfer.stays =
-      transfer.mlength >= sent_in_place_bytes && peer.transport->capabilities().refers_to_payloads;
+  if ((transfer.header.modes & get_in_windows) != 0) {
+    transfer.requested = 0;
+    return offer_data(transfer);
+  }
+  transfer.requested = transfer.mlength;
+  transfer.stays = transfer.staged == nullptr && transfer.mlength >= sent_in_place_bytes &&
+                   peer.transport->capabilities().refers_to_payloads;
+  continue_sending(transfer);
+}
+
+// Asks the initiator of a put for more data, up to `end`.
+void Transfers::request_data(Transfer& transfer, uint64_t end) noexcept {
+  if (end == transfer.requested) return;
+  MessageHeader request{};
+  request.kind = MessageKind::data_request;
+  request.cookie = transfer.header.cookie;
+  request.match_bits = table_.cookie_of(transfer);
+  request.remote_offset = transfer.requested;
+  request.set_length(end - transfer.requested);
+  transfer.requested = end;
+  answers_.send(*transfer.peer.load(std::memory_order_relaxed), request, nullptr, 0);
+}
+
+// Tells the initiator of a get how much there is to ask for.
+void Transfers::offer_data(Transfer& transfer) noexcept {
+  MessageHeader offer{};
+  offer.kind = MessageKind::data;
+  offer.flags = flag_last;  // none follows at once
+  offer.modes = data_for_reply;
+  offer.cookie = transfer.header.cookie;
+  offer.match_bits = table_.cookie_of(transfer);
+  offer.hdr_data = transfer.mlength;
+  answers_.send(*transfer.peer.load(std::memory_order_relaxed), offer, nullptr, 0);
+}
+
+// Sends what the initiator of a get may have and what is there.
+void Transfers::continue_sending(Transfer& transfer) noexcept {
+  if (transfer.streaming || transfer.ended) return;
+  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  if (StagedStream* const staged = transfer.staged; staged != nullptr) {
+    staged->load(transfer.requested);
+    staging_.watch(*staged);
+    if (staged->fail() == PTL_NI_OK && staged->ready().length == 0) return;
+  }
   transfer.kind = QueuedSend::Kind::transfer_data;
   transfer.streaming = true;
   const LockGuard guard(peer.send_lock);
@@ -148,9 +210,21 @@ void Transfers::continue_by_messages(Transfer& transfer) noexcept {
 
 void Transfers::take_result(Transfer& transfer, RemoteResult result) noexcept {
   transfer.moved += result.bytes;
+  if (StagedStream* const staged = transfer.staged; staged != nullptr) {
+    if (staged->is_to_device())
+      staged->filled(result.bytes);
+    else
+      staged->taken(result.bytes);
+    staging_.watch(*staged);
+    if (staged->fail() != PTL_NI_OK) return fail(transfer, staged->fail());
+  }
   switch (result.status) {
     case RemoteStatus::done:
-      if (transfer.moved >= transfer.mlength) return end(transfer);
+      if (transfer.moved >= transfer.mlength) {
+        // Copies to the device may be under way.
+        if (transfer.staged == nullptr || transfer.staged->is_complete()) end(transfer);
+        return;
+      }
       [[fallthrough]];
     case RemoteStatus::busy:
       return table_.activate(transfer);
@@ -173,7 +247,9 @@ void Transfers::advance(Transfer& transfer) noexcept {
   if (transfer.ended) return transfer.stays ? table_.await_release(transfer) : end(transfer);
   Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
   // Its link may become that of the next process with its address.
-  if (peer.failed.load(std::memory_order_acquire)) return fail(transfer, PTL_NI_UNDELIVERABLE);
+  if (transfer.peer_gone || peer.failed.load(std::memory_order_acquire))
+    return fail(transfer, PTL_NI_UNDELIVERABLE);
+  if (transfer.staged != nullptr) return advance_staged(transfer);
   const bool asynchronous = peer.transport->capabilities().remote_asynchronous;
   const uint64_t left = transfer.mlength - transfer.moved;
   Piece local[transfer_remote_pieces];
@@ -181,14 +257,132 @@ void Transfers::advance(Transfer& transfer) noexcept {
   const unsigned local_count = transfer.entry->region.pieces(
       transfer.region_offset + transfer.moved, asynchronous ? left : std::min(slice_bytes, left),
       local, transfer_remote_pieces, &covered);
+  access(transfer, local, local_count, covered);
+}
+
+// Copies the next `length` bytes from or to the initiator's memory.
+void Transfers::access(Transfer& transfer, const Piece* local, unsigned local_count,
+                       uint64_t length) noexcept {
+  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
   RemoteMemory remote[transfer_remote_pieces];
-  const unsigned remote_count = remote_range(transfer, transfer.moved, covered, remote);
+  const unsigned remote_count = remote_range(transfer, transfer.moved, length, remote);
   const uint32_t token = table_.cookie_of(transfer);
   const RemoteResult result = peer.transport->remote_access(
       *peer.link, transfer.writes_peer, local, local_count, remote, remote_count, token);
-  if (result.status == RemoteStatus::started) transfer.in_flight = covered;
+  if (result.status == RemoteStatus::started) transfer.in_flight = length;
   take_result(transfer, result);
 }
+
+// ---- memory of devices: that of the entry, or an import of the initiator's
+
+bool Transfers::begin_staging(Transfer& transfer, const DeviceImport& import) noexcept {
+  const bool entry_is_host =
+      transfer.entry->region.is_host(transfer.region_offset, transfer.mlength);
+  transfer.staged = staging_.begin({.direction = transfer.writes_peer == entry_is_host
+                                                     ? StagedStream::Direction::to_device
+                                                     : StagedStream::Direction::from_device,
+                                    .region = &transfer.entry->region,
+                                    .region_offset = transfer.region_offset,
+                                    .begin = 0,
+                                    .end = transfer.mlength,
+                                    .client = this,
+                                    .owner = &transfer,
+                                    .import = import});
+  return transfer.staged != nullptr;
+}
+
+// False: a copy to the device is under way, whose end ends the transfer.
+bool Transfers::end_staging(Transfer& transfer) noexcept {
+  StagedStream& staged = *transfer.staged;
+  staged.cancel();
+  if (staged.is_writing()) {
+    transfer.ending = true;
+    return false;
+  }
+  transfer.staged = nullptr;
+  staging_.end(staged);
+  return true;
+}
+
+void Transfers::on_staged(StagedStream& stream) noexcept {
+  auto& transfer = static_cast<Transfer&>(stream.owner());
+  LINTEL_ASSERT(transfer.staged == &stream);
+  if (transfer.active || transfer.ended) return;
+  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  if (!transfer.ending) {
+    // Otherwise stopped: the interface goes.
+    if (!stream.is_cancelled()) advance(transfer);
+  } else if (!stream.is_copying()) {
+    end(transfer);
+  }
+  if (!peer.failed.load(std::memory_order_relaxed)) answers_.flush_acknowledgements(peer);
+}
+
+// Moves what there is room for, or what is there.
+void Transfers::advance_staged(Transfer& transfer) noexcept {
+  StagedStream& staged = *transfer.staged;
+  if (staged.has_import()) return advance_import(transfer);
+  if (transfer.by_messages && transfer.writes_peer) return continue_sending(transfer);
+  if (staged.is_complete()) return end(transfer);
+  if (transfer.by_messages && staged.fail() != PTL_NI_OK) {
+    // Otherwise the initiator is still sending.
+    if (transfer.moved == transfer.requested) fail(transfer, staged.fail());
+    return;
+  }
+  if (transfer.by_messages) {
+    const uint64_t end_of_blocks = staged.open_blocks();
+    staging_.watch(staged);
+    return request_data(transfer, end_of_blocks);
+  }
+  if (transfer.in_flight != 0) return;
+  if (transfer.writes_peer) staged.load(transfer.mlength);
+  const Piece local = transfer.writes_peer ? staged.ready() : staged.room();
+  staging_.watch(staged);
+  if (staged.fail() != PTL_NI_OK) return fail(transfer, staged.fail());
+  if (local.length != 0) access(transfer, &local, 1, local.length);
+}
+
+// Between the entry and memory of a device of the initiator, which the transport does not see.
+void Transfers::advance_import(Transfer& transfer) noexcept {
+  StagedStream& staged = *transfer.staged;
+  if (staged.is_complete()) return end(transfer);
+  if (staged.is_direct()) {
+    staged.copy_directly();
+    staging_.watch(staged);
+    if (staged.fail() != PTL_NI_OK) return fail(transfer, staged.fail());
+    if (staged.is_complete()) end(transfer);
+    return;
+  }
+  if (!staged.is_to_device()) staged.load(transfer.mlength);
+  const Piece piece = staged.is_to_device() ? staged.room() : staged.ready();
+  staging_.watch(staged);
+  if (staged.fail() != PTL_NI_OK) return fail(transfer, staged.fail());
+  if (piece.length == 0) return;
+  const MemoryRegion& region = transfer.entry->region;
+  const uint64_t offset = transfer.region_offset + transfer.moved;
+  const bool moved = staged.is_to_device() ? region.read(offset, piece.base, piece.length)
+                                           : region.write(offset, piece.base, piece.length);
+  take_result(transfer, moved ? RemoteResult{RemoteStatus::done, piece.length}
+                              : RemoteResult{RemoteStatus::local_fault, 0});
+}
+
+void Transfers::take_staged_data(Transfer& transfer, const InboundMessage& message) noexcept {
+  const MessageHeader& header = message.header;
+  StagedStream& staged = *transfer.staged;
+  if (staged.is_cancelled()) return;
+  if (!staged.put(header.remote_offset, message.payload, message.payload_length))
+    return refused_.messages.increment();
+  staging_.watch(staged);
+  transfer.moved += message.payload_length;
+  // The last message of a window may come behind the first ones of the next.
+  if ((header.flags & flag_last) != 0 && header.fail() != PTL_NI_OK) {
+    transfer.source_fault = true;
+    return fail(transfer, PTL_NI_SEGV);
+  }
+  if (staged.fail() != PTL_NI_OK || staged.is_complete()) advance_staged(transfer);
+}
+
+// ----
 
 void Transfers::start(Transfer& transfer, const InboundMessage& message) noexcept {
   transfer.writes_peer = message.header.kind == MessageKind::get;
@@ -199,11 +393,23 @@ void Transfers::start(Transfer& transfer, const InboundMessage& message) noexcep
   transfer.ended = false;
   transfer.moved = 0;
   transfer.in_flight = 0;
+  transfer.ending = false;
+  transfer.peer_gone = false;
+  transfer.requested = 0;
+  transfer.staged = nullptr;
   transfer.fail = PTL_NI_OK;
   transfer.remote_count = 0;
-  if (!take_description(message, transfer)) return continue_by_messages(transfer);
+  DeviceImport import = import_of(message, transfer);
+  const bool described = import.is_open() || take_description(message, transfer);
+  if ((import.is_open() ||
+       !transfer.entry->region.is_host(transfer.region_offset, transfer.mlength)) &&
+      !begin_staging(transfer, import)) [[unlikely]] {
+    import.close();
+    return fail(transfer, PTL_NI_UNDELIVERABLE);
+  }
+  if (!described) return continue_by_messages(transfer);
   Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
-  if (transfer.writes_peer || transfer.mlength > batched_bytes ||
+  if (transfer.writes_peer || transfer.staged != nullptr || transfer.mlength > batched_bytes ||
       peer.transport->capabilities().remote_asynchronous) {
     fetch_batch();
     // Sent at once: the initiator would otherwise wait for the end of the burst, which takes as
@@ -278,6 +484,7 @@ void Transfers::take_data(Peer& peer, const InboundMessage& message) noexcept {
     refused_.messages.increment();
     return;
   }
+  if (transfer->staged != nullptr) return take_staged_data(*transfer, message);
   if (transfer->fail == PTL_NI_OK &&
       !transfer->entry->region.write(transfer->region_offset + offset, message.payload,
                                      message.payload_length))
@@ -291,17 +498,47 @@ void Transfers::take_data(Peer& peer, const InboundMessage& message) noexcept {
   end(*transfer);
 }
 
+void Transfers::take_data_request(Peer& peer, const MessageHeader& header) noexcept {
+  Transfer* const transfer = table_.find(header.cookie);
+  if (transfer == nullptr || transfer->peer.load(std::memory_order_relaxed) != &peer ||
+      !transfer->by_messages || !transfer->writes_peer ||
+      (transfer->header.modes & get_in_windows) == 0 || transfer->ended ||
+      header.remote_offset != transfer->requested ||
+      header.length() > transfer->mlength - transfer->requested)
+    return refused_.messages.increment();
+  transfer->requested += header.length();
+  continue_sending(*transfer);
+}
+
 bool Transfers::send_data(Peer& peer, Transfer& transfer) noexcept {
   const uint64_t chunk = peer.link->max_data_bytes.load(std::memory_order_relaxed);
+  StagedStream* const staged = transfer.staged;
   while (transfer.moved < transfer.mlength && transfer.fail == PTL_NI_OK) {
     Piece pieces[transfer_remote_pieces];
     uint64_t covered = 0;
-    const unsigned count = transfer.entry->region.pieces(
-        transfer.region_offset + transfer.moved, std::min(chunk, transfer.mlength - transfer.moved),
-        pieces, transfer_remote_pieces, &covered);
+    unsigned count = 1;
+    uint64_t sendable = transfer.requested - transfer.moved;
+    if (staged != nullptr) {
+      transfer.fail = staged->fail();
+      if (transfer.fail != PTL_NI_OK) break;
+      pieces[0] = staged->ready();
+      sendable = pieces[0].length;
+      pieces[0].length = covered = std::min(chunk, sendable);
+    } else if (sendable != 0) {
+      count = transfer.entry->region.pieces(transfer.region_offset + transfer.moved,
+                                            std::min(chunk, sendable), pieces,
+                                            transfer_remote_pieces, &covered);
+    }
+    if (sendable == 0) {
+      // Left until more is there, or asked for.
+      transfer.streaming = false;
+      return true;
+    }
     MessageHeader header{};
     header.kind = MessageKind::data;
     header.modes = transfer.stays ? data_for_reply | data_stays : data_for_reply;
+    if (covered == sendable && transfer.moved + covered != transfer.mlength)
+      header.modes |= data_pauses;
     header.cookie = transfer.header.cookie;
     header.remote_offset = transfer.moved;
     header.set_length(covered);
@@ -312,6 +549,10 @@ bool Transfers::send_data(Peer& peer, Transfer& transfer) noexcept {
     if (status != SendStatus::sent) break;
     peer.sent.count(MessageKind::data, covered);
     transfer.moved += covered;
+    if (staged == nullptr) continue;
+    staged->taken(covered);
+    staged->load(transfer.requested);
+    staging_.watch(*staged);
   }
   MessageHeader header = answer_header(transfer.header, MessageKind::reply, outcome_of(transfer));
   header.flags |= flag_remote_memory;  // the data went ahead
@@ -337,8 +578,9 @@ void Transfers::fail_all_of(Peer& peer) noexcept {
   table_.for_each([&](Transfer& transfer) {
     polling.assert_held();
     if (transfer.peer.load(std::memory_order_relaxed) != &peer) return;
+    transfer.peer_gone = true;
     // An active transfer fails by itself, or has ended and only posts its events.
-    if (table_.is_active(transfer))
+    if (transfer.active)
       transfer.stays = false;  // nobody says any more when its memory is released
     else
       fail(transfer, PTL_NI_UNDELIVERABLE);
@@ -348,9 +590,27 @@ void Transfers::fail_all_of(Peer& peer) noexcept {
 bool Transfers::access_under_way(const NetworkInterface& interface) noexcept {
   bool under_way = false;
   table_.for_each([&](const Transfer& transfer) {
-    under_way |= transfer.interface == &interface && transfer.in_flight != 0;
+    const bool copies = transfer.staged != nullptr && transfer.staged->is_writing();
+    under_way |= transfer.interface == &interface && (transfer.in_flight != 0 || copies);
   });
   return under_way;
+}
+
+void Transfers::stop_copies(const NetworkInterface& interface) noexcept {
+  table_.for_each([&](const Transfer& transfer) {
+    // A remote access may use a buffer.
+    if (transfer.interface == &interface && transfer.staged != nullptr && transfer.in_flight == 0)
+      transfer.staged->cancel();
+  });
+}
+
+void Transfers::drop_all_of(const NetworkInterface& interface) noexcept {
+  table_.for_each([&](Transfer& transfer) {
+    polling.assert_held();
+    if (transfer.interface == &interface && transfer.staged != nullptr)
+      staging_.end(*std::exchange(transfer.staged, nullptr));
+  });
+  table_.drop_all_of(interface);
 }
 
 unsigned Transfers::advance_all() noexcept {

@@ -5,16 +5,21 @@
 #include "core/operations/answer_sender.h"
 #include "core/operations/refused_requests.h"
 #include "core/operations/send_queues.h"
+#include "core/operations/staging.h"
 #include "core/operations/transfer_table.h"
 #include "transport/polling.h"
 
 namespace lintel {
 
-class Transfers {
+class Transfers final : private StagingClient {
  public:
-  Transfers(AnswerSender& answers, SendQueues& queues, RefusedRequests& refused,
+  Transfers(AnswerSender& answers, SendQueues& queues, Staging& staging, RefusedRequests& refused,
             PollFlag& work_due) noexcept
-      : answers_(answers), queues_(queues), refused_(refused), table_(work_due) {}
+      : answers_(answers),
+        queues_(queues),
+        staging_(staging),
+        refused_(refused),
+        table_(work_due) {}
   // Set-up path. False: no address space.
   [[nodiscard]] bool open() noexcept { return table_.open(); }
   [[nodiscard]] TransferTable& table() noexcept { return table_; }
@@ -26,6 +31,8 @@ class Transfers {
   void start(Transfer& transfer, const InboundMessage& message) noexcept LINTEL_REQUIRES(polling);
   // Handles data that were requested for a long put.
   void take_data(Peer& peer, const InboundMessage& message) noexcept LINTEL_REQUIRES(polling);
+  // The initiator of a get with get_in_windows has room for more data.
+  void take_data_request(Peer& peer, const MessageHeader& header) noexcept LINTEL_REQUIRES(polling);
   // Moves one slice of each active transfer, so that a long transfer does not delay messages. Ends
   // those that are complete, or have only waited until the transport refers to their memory no
   // more. Returns their number.
@@ -44,9 +51,12 @@ class Transfers {
       LINTEL_REQUIRES(peer.send_lock);
   // The peer is gone: its transfers end with a failed event at this side.
   void fail_all_of(Peer& peer) noexcept LINTEL_REQUIRES(polling);
-  // A remote access for the interface has been started and has not ended.
+  // A logical interface goes. First its copies to devices are stopped; when no access to memory of
+  // its entries is under way, its transfers are dropped without events.
+  void stop_copies(const NetworkInterface& interface) noexcept LINTEL_REQUIRES(polling);
   [[nodiscard]] bool access_under_way(const NetworkInterface& interface) noexcept
       LINTEL_REQUIRES(polling);
+  void drop_all_of(const NetworkInterface& interface) noexcept LINTEL_REQUIRES(polling);
 
  private:
   // Puts of one peer that matched in one burst of messages, to be fetched from its memory together.
@@ -56,9 +66,22 @@ class Transfers {
     unsigned count = 0;
     uint64_t bytes = 0;
   };
+  void on_staged(StagedStream& stream) noexcept override LINTEL_REQUIRES(polling);
   void advance(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
+  void advance_staged(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
+  void advance_import(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
+  void access(Transfer& transfer, const Piece* local, unsigned local_count,
+              uint64_t length) noexcept LINTEL_REQUIRES(polling);
   void take_result(Transfer& transfer, RemoteResult result) noexcept LINTEL_REQUIRES(polling);
   void continue_by_messages(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
+  void request_data(Transfer& transfer, uint64_t end) noexcept LINTEL_REQUIRES(polling);
+  void offer_data(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
+  void continue_sending(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
+  void take_staged_data(Transfer& transfer, const InboundMessage& message) noexcept
+      LINTEL_REQUIRES(polling);
+  [[nodiscard]] bool begin_staging(Transfer& transfer, const DeviceImport& import) noexcept
+      LINTEL_REQUIRES(polling);
+  [[nodiscard]] bool end_staging(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
   unsigned end_released() noexcept LINTEL_REQUIRES(polling);
   void end(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
   void fail(Transfer& transfer, ptl_ni_fail_t why) noexcept LINTEL_REQUIRES(polling) {
@@ -68,6 +91,7 @@ class Transfers {
 
   AnswerSender& answers_;
   SendQueues& queues_;
+  Staging& staging_;
   RefusedRequests& refused_;
   TransferTable table_;
   Batch batch_;

@@ -469,6 +469,15 @@ bool fake_device_set(const char* name, uint64_t value) {
   return machine().set(name, value);
 }
 
+void* fake_device_view(const void* address) {
+  const std::lock_guard held(machine().lock);
+  std::byte* view = nullptr;
+  bool is_host = false;
+  const bool found = machine().reach(reinterpret_cast<uintptr_t>(address), 1, &view, &is_host) ==
+                     lintel::fake_devices::Result::ok;
+  return found && !is_host ? view : nullptr;
+}
+
 uint64_t fake_device_count(const char* name) {
   const std::lock_guard held(machine().lock);
   const auto memories = [](bool imports) {

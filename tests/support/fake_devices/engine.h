@@ -91,6 +91,8 @@ class Event;
 extern "C" {
 // False: there is no such setting.
 [[gnu::visibility("default")]] bool fake_device_set(const char* name, uint64_t value);
+// The mapping through which copies reach an address of the device; nullptr: there is none.
+[[gnu::visibility("default")]] void* fake_device_view(const void* address);
 // A count since the process began: "allocations" and "imports" (now), "pinned" (ranges, now),
 // "copies", "copied_bytes", "unpinned" (copies that waited).
 [[gnu::visibility("default")]] uint64_t fake_device_count(const char* name);

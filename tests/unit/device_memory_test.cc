@@ -1,0 +1,340 @@
+// Messages from and to memory that the processor cannot access, of a process to itself.
+#include <portals4.h>
+
+#include <cstring>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "bare_target_support.h"
+#include "core/operations/staging_buffers.h"
+#include "support/memory.h"
+#include "test_memory_kind.h"
+
+namespace lintel {
+namespace {
+
+using test::expect_pattern;
+using test::must;
+using test::TestMemoryKind;
+
+// The parameter: the device copies between the two sides; otherwise through buffers of the host.
+class DeviceMemoryTest : public test::BareTargetTest, public testing::WithParamInterface<bool> {
+ protected:
+  static constexpr size_t bytes = 3 << 20;
+
+  void SetUp() override {
+    BareTargetTest::SetUp();
+    kind_.reset();
+    kind_.exports = GetParam();
+    must(PtlGetPhysId(ni_, &self_));
+    must(PtlEQAlloc(ni_, 64, &arrived_));
+    must(PtlEQAlloc(ni_, 64, &started_));
+    must(PtlPTAlloc(ni_, 0, arrived_, PTL_PT_ANY, &index_));
+    source_ = kind_.allocate(bytes);
+    destination_ = kind_.allocate(bytes);
+    test::fill({kind_.inside(source_), bytes}, 1);
+    md_ = bind(source_, bytes);
+  }
+  void TearDown() override {
+    BareTargetTest::TearDown();
+    kind_.free(source_);
+    kind_.free(destination_);
+  }
+  ptl_handle_md_t bind(void* start, size_t length) {
+    const ptl_md_t description{start, length, 0, started_, PTL_CT_NONE};
+    ptl_handle_md_t md;
+    must(PtlMDBind(ni_, &description, &md));
+    return md;
+  }
+  void append(void* start, size_t length, unsigned options = 0,
+              ptl_list_t list = PTL_PRIORITY_LIST) {
+    ptl_me_t entry{};
+    entry.start = start;
+    entry.length = length;
+    entry.ct_handle = PTL_CT_NONE;
+    entry.uid = PTL_UID_ANY;
+    entry.match_id = self_;
+    entry.options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE | options;
+    must(PtlMEAppend(ni_, index_, &entry, list, nullptr, &entry_));
+  }
+  ptl_event_t expect(ptl_handle_eq_t queue, ptl_event_kind_t kind, ptl_ni_fail_t fail = PTL_NI_OK) {
+    ptl_event_t event{};
+    unsigned which = 0;
+    must(
+        PtlEQPoll(&queue, 1, static_cast<ptl_time_t>(test::wait_deadline.count()), &event, &which));
+    EXPECT_EQ(event.type, kind);
+    EXPECT_EQ(event.ni_fail_type, fail);
+    return event;
+  }
+  void put(ptl_handle_md_t md, size_t length, ptl_size_t offset = 0) {
+    must(PtlPut(md, 0, length, PTL_ACK_REQ, self_, index_, 0, offset, nullptr, 0));
+  }
+  void expect_put(size_t length) {
+    EXPECT_EQ(expect(arrived_, PTL_EVENT_PUT).mlength, length);
+    // In either order: a long put is sent when the target has it.
+    ptl_event_t send = expect(started_, PTL_EVENT_SEND);
+    EXPECT_EQ(send.mlength, length);
+    EXPECT_EQ(expect(started_, PTL_EVENT_ACK).mlength, length);
+  }
+
+  TestMemoryKind& kind_ = TestMemoryKind::in_use();
+  ptl_process_t self_{};
+  ptl_handle_eq_t arrived_{};
+  ptl_handle_eq_t started_{};
+  ptl_pt_index_t index_ = 0;
+  ptl_handle_md_t md_{};
+  ptl_handle_me_t entry_{};
+  std::byte* source_ = nullptr;
+  std::byte* destination_ = nullptr;
+};
+
+constexpr size_t lengths[] = {1, 8, 64, 65, 1000, 8192, 8193, 100'000, 262'144, 3 << 20};
+
+TEST_P(DeviceMemoryTest, PutsOfAllLengthsBetweenDevices) {
+  append(destination_, bytes);
+  for (const size_t length : lengths) {
+    SCOPED_TRACE(length);
+    std::memset(kind_.inside(destination_), 0, bytes);
+    put(md_, length);
+    expect_put(length);
+    expect_pattern({kind_.inside(destination_), length}, 1);
+    if (length < bytes) {
+      EXPECT_EQ(kind_.inside(destination_)[length], std::byte{0});
+    }
+  }
+}
+
+TEST_P(DeviceMemoryTest, PutsBetweenHostAndDevice) {
+  std::vector<std::byte> host(bytes);
+  test::fill(host, 2);
+  const ptl_handle_md_t from_host = bind(host.data(), bytes);
+  append(destination_, bytes, PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
+  for (const size_t length : lengths) {
+    SCOPED_TRACE(length);
+    put(from_host, length);
+    expect_put(length);
+    expect_pattern({kind_.inside(destination_), length}, 2);
+    append(host.data(), bytes, PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
+    put(md_, length);
+    expect_put(length);
+    expect_pattern({host.data(), length}, 1);
+    test::fill(host, 2);
+    append(destination_, bytes, PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
+  }
+}
+
+TEST_P(DeviceMemoryTest, GetsOfAllLengths) {
+  std::vector<std::byte> host(bytes);
+  const ptl_handle_md_t to_host = bind(host.data(), bytes);
+  const ptl_handle_md_t to_device = bind(destination_, bytes);
+  append(source_, bytes);
+  for (const size_t length : lengths) {
+    SCOPED_TRACE(length);
+    std::fill(host.begin(), host.end(), std::byte{0});
+    std::memset(kind_.inside(destination_), 0, bytes);
+    for (const ptl_handle_md_t md : {to_host, to_device}) {
+      must(PtlGet(md, 0, length, self_, index_, 0, 0, nullptr));
+      EXPECT_EQ(expect(started_, PTL_EVENT_REPLY).mlength, length);
+      EXPECT_EQ(expect(arrived_, PTL_EVENT_GET).mlength, length);
+    }
+    expect_pattern({host.data(), length}, 1);
+    expect_pattern({kind_.inside(destination_), length}, 1);
+  }
+}
+
+TEST_P(DeviceMemoryTest, AGetFromTheHostIntoTheDevice) {
+  std::vector<std::byte> host(bytes);
+  test::fill(host, 3);
+  const ptl_handle_md_t to_device = bind(destination_, bytes);
+  append(host.data(), bytes);
+  for (const size_t length : lengths) {
+    SCOPED_TRACE(length);
+    must(PtlGet(to_device, 0, length, self_, index_, 0, 0, nullptr));
+    EXPECT_EQ(expect(started_, PTL_EVENT_REPLY).mlength, length);
+    expect(arrived_, PTL_EVENT_GET);
+    expect_pattern({kind_.inside(destination_), length}, 3);
+  }
+}
+
+TEST_P(DeviceMemoryTest, LongMessagesAreTruncated) {
+  append(destination_, 1'000'000);
+  put(md_, bytes);
+  EXPECT_EQ(expect(arrived_, PTL_EVENT_PUT).mlength, 1'000'000u);
+  expect(started_, PTL_EVENT_SEND);
+  EXPECT_EQ(expect(started_, PTL_EVENT_ACK).mlength, 1'000'000u);
+  expect_pattern({kind_.inside(destination_), 1'000'000}, 1);
+  EXPECT_EQ(kind_.inside(destination_)[1'000'000], std::byte{0});
+
+  const ptl_handle_md_t other = bind(source_, bytes);
+  must(PtlGet(other, 0, bytes, self_, index_, 0, 0, nullptr));
+  EXPECT_EQ(expect(started_, PTL_EVENT_REPLY).mlength, 1'000'000u);
+}
+
+TEST_P(DeviceMemoryTest, AnEntryOverAllMemoryAsksForEachMessage) {
+  append(nullptr, PTL_SIZE_MAX);
+  std::vector<std::byte> host(bytes);
+  for (const size_t length : {size_t{8}, size_t{100'000}}) {
+    put(md_, length, reinterpret_cast<ptl_size_t>(destination_));
+    expect_put(length);
+    expect_pattern({kind_.inside(destination_), length}, 1);
+    put(md_, length, reinterpret_cast<ptl_size_t>(host.data()));
+    expect_put(length);
+    expect_pattern({host.data(), length}, 1);
+  }
+}
+
+TEST_P(DeviceMemoryTest, ElementsOfAnIovecMayBeOfSeveralKinds) {
+  std::vector<std::byte> host(bytes);
+  const ptl_iovec_t parts[] = {
+      {destination_, 1000}, {host.data(), 200'000}, {destination_ + 5000, 500'000}};
+  append(const_cast<ptl_iovec_t*>(parts), 3, PTL_IOVEC);
+  for (const size_t length : {size_t{1500}, size_t{700'000}}) {
+    put(md_, length);
+    expect_put(length);
+    expect_pattern({kind_.inside(destination_), 1000}, 1);
+    expect_pattern({host.data(), std::min<size_t>(length - 1000, 200'000)}, 1, 1000);
+  }
+  expect_pattern({kind_.inside(destination_) + 5000, 499'000}, 1, 201'000);
+}
+
+TEST_P(DeviceMemoryTest, AtomicsWorkOnCopies) {
+  auto* const target = reinterpret_cast<uint64_t*>(kind_.inside(destination_));
+  auto* const operands = reinterpret_cast<uint64_t*>(kind_.inside(source_));
+  append(destination_, bytes);
+  constexpr unsigned items = 200;
+  for (unsigned i = 0; i < items; ++i) {
+    target[i] = 10 * i;
+    operands[i] = i;
+  }
+  must(PtlAtomic(md_, 0, items * 8, PTL_ACK_REQ, self_, index_, 0, 0, nullptr, 0, PTL_SUM,
+                 PTL_UINT64_T));
+  expect(arrived_, PTL_EVENT_ATOMIC);
+  expect(started_, PTL_EVENT_SEND);
+  expect(started_, PTL_EVENT_ACK);
+  for (unsigned i = 0; i < items; ++i) ASSERT_EQ(target[i], 11 * i);
+
+  must(PtlFetchAtomic(md_, 4096, md_, 0, 80, self_, index_, 0, 0, nullptr, 0, PTL_SUM,
+                      PTL_UINT64_T));
+  expect(arrived_, PTL_EVENT_FETCH_ATOMIC);
+  expect(started_, PTL_EVENT_SEND);
+  expect(started_, PTL_EVENT_REPLY);
+  for (unsigned i = 0; i < 10; ++i) {
+    EXPECT_EQ(target[i], 12 * i);
+    EXPECT_EQ(operands[512 + i], 11 * i);
+  }
+
+  // The operand of a swap is in memory of the device, too.
+  target[0] = 5;
+  operands[0] = 77;
+  operands[1] = 5;
+  must(PtlSwap(md_, 4096, md_, 0, 8, self_, index_, 0, 0, nullptr, 0, source_ + 8, PTL_CSWAP,
+               PTL_UINT64_T));
+  expect(arrived_, PTL_EVENT_FETCH_ATOMIC);
+  expect(started_, PTL_EVENT_SEND);
+  expect(started_, PTL_EVENT_REPLY);
+  EXPECT_EQ(target[0], 77u);
+  EXPECT_EQ(operands[512], 5u);
+}
+
+TEST_P(DeviceMemoryTest, AFailedCopyEndsItsMessageOnly) {
+  append(destination_, bytes);
+  for (const size_t length : {size_t{100'000}, bytes}) {
+    SCOPED_TRACE(length);
+    kind_.fails = true;
+    put(md_, length);
+    expect(arrived_, PTL_EVENT_PUT, PTL_NI_SEGV);
+    if (GetParam()) {
+      expect(started_, PTL_EVENT_SEND);
+      expect(started_, PTL_EVENT_ACK, PTL_NI_SEGV);
+    } else {
+      expect(started_, PTL_EVENT_SEND, PTL_NI_SEGV);
+    }
+    kind_.fails = false;
+    put(md_, length);
+    expect_put(length);
+  }
+  // Copies to the device fail, from a source that is memory of the host.
+  std::vector<std::byte> host(bytes);
+  const ptl_handle_md_t from_host = bind(host.data(), bytes);
+  kind_.fails = true;
+  put(from_host, bytes);
+  expect(arrived_, PTL_EVENT_PUT, PTL_NI_SEGV);
+  expect(started_, PTL_EVENT_SEND);
+  expect(started_, PTL_EVENT_ACK, PTL_NI_SEGV);
+  kind_.fails = false;
+}
+
+TEST_P(DeviceMemoryTest, AReplyThatCannotBeCopiedFails) {
+  std::vector<std::byte> host(bytes);
+  append(host.data(), bytes);
+  const ptl_handle_md_t to_device = bind(destination_, bytes);
+  kind_.fails = true;
+  must(PtlGet(to_device, 0, bytes, self_, index_, 0, 0, nullptr));
+  expect(started_, PTL_EVENT_REPLY, PTL_NI_SEGV);
+  expect(arrived_, PTL_EVENT_GET, GetParam() ? PTL_NI_SEGV : PTL_NI_OK);
+  kind_.fails = false;
+  must(PtlGet(to_device, 0, bytes, self_, index_, 0, 0, nullptr));
+  expect(started_, PTL_EVENT_REPLY);
+  expect(arrived_, PTL_EVENT_GET);
+}
+
+// The device copies all of it at once, and the processor nothing.
+TEST_P(DeviceMemoryTest, CopiesBetweenDevicesAreFew) {
+  append(destination_, bytes);
+  put(md_, bytes);
+  expect_put(bytes);
+  EXPECT_EQ(kind_.started, GetParam() ? 1 : 2 * bytes / StagingBuffers::buffer_bytes);
+  EXPECT_EQ(kind_.synchronous, 0u);
+}
+
+TEST_P(DeviceMemoryTest, FreedMemoryIsAFault) {
+  std::byte* const freed = kind_.allocate(bytes);
+  const ptl_handle_md_t md = bind(freed, bytes);
+  append(destination_, bytes);
+  kind_.free(freed);
+  for (const size_t length : {size_t{8}, bytes}) {
+    put(md, length);
+    if (length > 8) expect(arrived_, PTL_EVENT_PUT, PTL_NI_SEGV);
+    expect(started_, PTL_EVENT_SEND, PTL_NI_SEGV);
+  }
+}
+
+// What refers to the memory is in use as long as a copy is under way.
+TEST_P(DeviceMemoryTest, EntriesAndDescriptorsStayUntilCopiesHaveEnded) {
+  std::vector<std::byte> host(100'000);
+  append(destination_, bytes);
+  const ptl_handle_md_t from_host = bind(host.data(), host.size());
+  kind_.holds = true;
+  put(from_host, host.size());
+  EXPECT_TRUE(test::wait_until([&] {
+    ptl_event_t event;
+    EXPECT_EQ(PtlEQGet(arrived_, &event), PTL_EQ_EMPTY);
+    return kind_.under_way() != 0;
+  }));
+  EXPECT_EQ(PtlMEUnlink(entry_), PTL_IN_USE);
+  kind_.end_all();
+  expect_put(host.size());
+  EXPECT_EQ(PtlMEUnlink(entry_), PTL_OK);
+
+  append(host.data(), host.size());
+  const ptl_handle_md_t to_device = bind(destination_, host.size());
+  must(PtlGet(to_device, 0, host.size(), self_, index_, 0, 0, nullptr));
+  EXPECT_TRUE(test::wait_until([&] {
+    ptl_event_t event;
+    static_cast<void>(PtlEQGet(started_, &event));
+    return kind_.under_way() != 0;
+  }));
+  EXPECT_EQ(PtlMDRelease(to_device), PTL_IN_USE);
+  kind_.end_all();
+  expect(started_, PTL_EVENT_REPLY);
+  EXPECT_EQ(PtlMDRelease(to_device), PTL_OK);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, DeviceMemoryTest, testing::Bool(),
+                         [](const testing::TestParamInfo<bool>& info) {
+                           return info.param ? "by_the_device" : "through_the_host";
+                         });
+
+}  // namespace
+}  // namespace lintel
