@@ -155,7 +155,7 @@ class Process {
       ptl_me_t entry{};
       entry.start = place.start();
       entry.length = place.bytes();
-      entry.ct_handle = process.arrivals_;
+      entry.ct_handle = (options & PTL_ME_EVENT_CT_COMM) != 0 ? process.arrivals_ : PTL_CT_NONE;
       entry.uid = PTL_UID_ANY;
       entry.options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE |
                       PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE | options;
@@ -377,7 +377,7 @@ double put_ns(Process& process, Place::Kind near, Place::Kind far, size_t bytes,
 // Half the time of a put and the put that answers it.
 double half_round_trip_ns(Process& process, Place::Kind kind, size_t bytes, unsigned count) {
   const Place place(process.accelerator(), kind, bytes);
-  const Process::Entry entry(process, place, 5);
+  const Process::Entry entry(process, place, 5, PTL_ME_EVENT_CT_COMM);
   const Process::Descriptor descriptor(process, place);
   process.barrier();
   const auto put = [&] {
