@@ -1,6 +1,5 @@
 /* device_probe.cc: segments in memory of devices.
- *   device_probe cuda|hip|ze [objects]
- * "objects": no puts and gets.
+ *   device_probe cuda|hip|ze
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -168,7 +167,7 @@ void transfer(Accelerator& accelerator, gex_Segment_t of_client, gex_Segment_t o
   use(endpoints[kClients], kLibrarys, clients, clients + kBytes / 2, write_device, read_device);
 }
 
-void run(const std::string& driver, bool transfers) {
+void run(const std::string& driver) {
   void* const library = lintel::tools::load_driver(lintel::tools::driver_library(driver));
   const std::unique_ptr<Accelerator> accelerator =
       lintel::tools::open_accelerator(driver, 0, library);
@@ -197,7 +196,7 @@ void run(const std::string& driver, bool transfers) {
   CHECK(owner_of(kClients, me) == memory);
   gex_MK_Destroy(kind, 0); /* the segments stay */
   barrier();
-  if (transfers) transfer(*accelerator, of_client, of_library);
+  transfer(*accelerator, of_client, of_library);
   barrier();
   gex_Segment_Destroy(of_client, 0);
   gex_Segment_Destroy(of_library, 0);
@@ -211,7 +210,7 @@ void run(const std::string& driver, bool transfers) {
 int main(int argc, char** argv) {
   start_client("device_probe", &argc, &argv, nullptr, 0, 0);
   CHECK(segment == GEX_SEGMENT_INVALID); /* the primordial endpoint has none */
-  run(argc > 1 ? argv[1] : "cuda", argc < 3 || std::string(argv[2]) != "objects");
+  run(argc > 1 ? argv[1] : "cuda");
   if (me == 0) std::printf("segments of devices are good\n");
   barrier();
   gasnet_exit(0);

@@ -36,7 +36,7 @@ target_link_libraries(gasnet_device_probe PRIVATE gasnet-portals4-seq lintel_opt
 add_dependencies(gasnet_device_probe fake_drivers)
 function(lintel_add_device_test name driver ranks)
   add_test(NAME gasnet.Devices.${name}
-           COMMAND gasnetrun_portals4 -spawner=fork -n ${ranks} $<TARGET_FILE:gasnet_device_probe> ${driver} objects)
+           COMMAND gasnetrun_portals4 -spawner=fork -n ${ranks} $<TARGET_FILE:gasnet_device_probe> ${driver})
   set_tests_properties(
     gasnet.Devices.${name}
     PROPERTIES LABELS gasnet TIMEOUT 240 PROCESSORS 2 PASS_REGULAR_EXPRESSION "are good"
@@ -46,3 +46,5 @@ endfunction()
 foreach(driver cuda hip ze)
   lintel_add_device_test(${driver} ${driver} 3)
 endforeach()
+lintel_add_device_test(apart cuda 2 ${apart})
+lintel_add_device_test(udp cuda 2 ${udp})

@@ -279,6 +279,17 @@ def perf_names_devices(tools):
 
 
 @case
+def perf_memory_of_devices(tools):
+    environment = {**with_stand_ins(tools), "FAKE_DEVICE_DELAY_US": "2"}
+    for memory in ("cuda:0", "host,hip:0", "ze:0,host"):
+        for way in ("--window 8", "--no-matching --events counting --window 5 --buffers 2"):
+            rows = tools.results("put", "get", "--verify", *TINY, *way.split(), "--sizes", "8,5000,300001",
+                                 "--memory", memory, environment=environment)
+            check({row["size_bytes"] for row in rows} == {8, 5000, 300001}, memory)
+            check(all("memory of" in row["configuration"] for row in rows), memory)
+
+
+@case
 def info_lists_accelerators(tools):
     environment = {**with_stand_ins(tools), "FAKE_DEVICE_COUNT": "2"}
     facts = json.loads(tools.info("--json", environment=environment)[0])["accelerators"]
