@@ -160,7 +160,7 @@ static void test_queries(void) {
   gex_System_SetVerboseErrors(0);
   CHECK(gex_System_GetVerboseErrors() == 0);
   arguments.gex_class = GEX_MK_CLASS_CUDA_UVA;
-  CHECK(gex_MK_Create(&kind, client, &arguments, 0) == GASNET_ERR_BAD_ARG);
+  CHECK(gex_MK_Create(&kind, client, &arguments, 0) == GASNET_ERR_RESOURCE); /* no driver */
   CHECK(gex_Segment_Attach(&segment, team, 1) == GASNET_ERR_BAD_ARG);
   CHECK(gex_Client_Init(&client, &endpoint, &team, "OTHER", NULL, NULL, 0) == GASNET_ERR_RESOURCE);
   CHECK(!strcmp(gasnet_ErrorName(GASNET_ERR_NOT_READY), "GASNET_ERR_NOT_READY"));
