@@ -1,5 +1,5 @@
 // What differs between drivers: contexts, queues, events, and the functions that take them.
-// DeviceMemory makes a MemoryKind of it. Thread-safe; nothing throws.
+// DriverMemory makes a MemoryKind of it. Thread-safe; nothing throws.
 #pragma once
 
 #include "memory_kind/memory_kind.h"

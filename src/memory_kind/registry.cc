@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "memory_kind/cuda_driver.h"
-#include "memory_kind/device_memory.h"
 #include "memory_kind/driver_library.h"
+#include "memory_kind/driver_memory.h"
 #include "memory_kind/drivers.h"
 #include "memory_kind/hip_driver.h"
 #include "memory_kind/ze_driver.h"
@@ -63,7 +63,7 @@ class Registry {
 
  private:
   struct Row {
-    std::unique_ptr<DeviceMemory> memory;
+    std::unique_ptr<DriverMemory> memory;
     std::string text;
     bool said = false;
   };
@@ -126,7 +126,7 @@ void Registry::try_driver(const KnownDriver& driver, Row& row, bool is_named, bo
     row.said |= is_fault;
     return;
   }
-  row.memory = std::make_unique<DeviceMemory>(std::move(made));
+  row.memory = std::make_unique<DriverMemory>(std::move(made));
   row.text = library.path();
   log_message(LogLevel::info, "memory of %s devices is accessed through %s", driver.name,
               row.text.c_str());

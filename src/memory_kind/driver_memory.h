@@ -10,9 +10,9 @@
 
 namespace lintel {
 
-class DeviceMemory final : public MemoryKind {
+class DriverMemory final : public MemoryKind {
  public:
-  explicit DeviceMemory(std::unique_ptr<DeviceDriver> driver);
+  explicit DriverMemory(std::unique_ptr<DeviceDriver> driver);
 
   const char* name() const noexcept override { return driver_->name(); }
   uint8_t number() const noexcept override { return driver_->number(); }

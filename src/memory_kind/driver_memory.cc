@@ -1,5 +1,5 @@
 // The memory of the devices of one driver. Message path: start_copy(), state_of(), describe().
-#include "memory_kind/device_memory.h"
+#include "memory_kind/driver_memory.h"
 
 #include <unistd.h>
 
@@ -28,10 +28,10 @@ CopyStatus status_of(Outcome outcome) {
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(std::unique_ptr<DeviceDriver> driver)
+DriverMemory::DriverMemory(std::unique_ptr<DeviceDriver> driver)
     : driver_(std::move(driver)), contexts_(*driver_), imports_(*driver_) {}
 
-bool DeviceMemory::describe(const void* address, DeviceAllocation* out) noexcept {
+bool DriverMemory::describe(const void* address, DeviceAllocation* out) noexcept {
   DeviceContext context;
   if (!driver_->describe(address, out, &context)) return false;
   if (!has_context_.load(std::memory_order_relaxed))  // for pin()
@@ -41,7 +41,7 @@ bool DeviceMemory::describe(const void* address, DeviceAllocation* out) noexcept
 
 // A copy goes through the context of its destination, or of its source if that is the only memory
 // of a device.
-bool DeviceMemory::find_route(const void* to, const void* from, Route* out) noexcept {
+bool DriverMemory::find_route(const void* to, const void* from, Route* out) noexcept {
   DeviceAllocation allocation;
   const bool to_device = driver_->describe(to, &allocation, &out->context);
   DeviceContext source;
@@ -53,7 +53,7 @@ bool DeviceMemory::find_route(const void* to, const void* from, Route* out) noex
   return to_device || from_device;
 }
 
-CopyStatus DeviceMemory::copy(void* to, const void* from, size_t bytes) noexcept {
+CopyStatus DriverMemory::copy(void* to, const void* from, size_t bytes) noexcept {
   if (bytes == 0) return CopyStatus::done;
   Route route;
   if (!find_route(to, from, &route)) return CopyStatus::no_memory;
@@ -68,7 +68,7 @@ CopyStatus DeviceMemory::copy(void* to, const void* from, size_t bytes) noexcept
   }
 }
 
-CopyTicket DeviceMemory::start_copy(void* to, const void* from, size_t bytes,
+CopyTicket DriverMemory::start_copy(void* to, const void* from, size_t bytes,
                                     CopyStatus* status) noexcept {
   Route route;
   *status = CopyStatus::no_memory;
@@ -93,7 +93,7 @@ CopyTicket DeviceMemory::start_copy(void* to, const void* from, size_t bytes,
   }
 }
 
-CopyStatus DeviceMemory::state_of(CopyTicket ticket) noexcept {
+CopyStatus DriverMemory::state_of(CopyTicket ticket) noexcept {
   const CopyStatus status =
       status_of(driver_->state_of(contexts_.context_of(ticket), contexts_.event_of(ticket)));
   if (status != CopyStatus::running) contexts_.give_back(ticket);
@@ -102,17 +102,17 @@ CopyStatus DeviceMemory::state_of(CopyTicket ticket) noexcept {
 
 // Any context will do: the memory is pinned for all. None is made for this, since it takes memory
 // of a device that the program may not use.
-bool DeviceMemory::pin(void* host, size_t bytes) noexcept {
+bool DriverMemory::pin(void* host, size_t bytes) noexcept {
   DeviceContext context;
   return contexts_.any(&context) && driver_->pin(context, host, bytes);
 }
 
-void DeviceMemory::unpin(void* host) noexcept {
+void DriverMemory::unpin(void* host) noexcept {
   DeviceContext context;
   if (contexts_.any(&context)) driver_->unpin(context, host);
 }
 
-bool DeviceMemory::export_allocation(const DeviceAllocation& allocation,
+bool DriverMemory::export_allocation(const DeviceAllocation& allocation,
                                      ExportedAllocation* out) noexcept {
   DeviceAllocation now;
   DeviceContext context;
@@ -128,12 +128,12 @@ bool DeviceMemory::export_allocation(const DeviceAllocation& allocation,
   return driver_->export_allocation(context, now, out);
 }
 
-void* DeviceMemory::open_exported(const ExportedAllocation& exported) noexcept {
+void* DriverMemory::open_exported(const ExportedAllocation& exported) noexcept {
   if (exported.kind != number() || exported.handle_bytes > exported.handle.size()) return nullptr;
   return imports_.open(exported);
 }
 
-int DeviceMemory::dmabuf(const void* address, uint64_t length, uint64_t* offset) noexcept {
+int DriverMemory::dmabuf(const void* address, uint64_t length, uint64_t* offset) noexcept {
   DeviceAllocation allocation;
   DeviceContext context;
   const uintptr_t begin = reinterpret_cast<uintptr_t>(address);
