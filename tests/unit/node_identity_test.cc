@@ -23,8 +23,8 @@ bool run(const std::string& command) {
 // The kernel notes the carrier of a link, and makes addresses for it, after the command that brings
 // it up has returned.
 const std::string links_settle =
-    "for i in $(seq 250); do ip -o link | grep LOWER_UP | grep -q 'state DOWN' || exit 0; sleep 0.02; "
-    "done; exit 1";
+    "for i in $(seq 250); do ip -o link | grep LOWER_UP | grep -qE 'state (LOWERLAYER)?DOWN' || exit 0; "
+    "sleep 0.02; done; exit 1";
 
 // In a namespace of its own; `interfaces` are commands of ip, one a line.
 struct Found {
