@@ -123,7 +123,8 @@ PTL_API int PtlLintelDeviceCount(const char* driver, unsigned int* devices) PTL_
 PTL_API int PtlLintelDeviceAlloc(const char* driver, unsigned int device, ptl_size_t bytes,
                                  void** start) PTL_NOEXCEPT;
 
-/** Frees memory that PtlLintelDeviceAlloc() allocated, which no operation may use. Any thread.
+/** Frees memory that PtlLintelDeviceAlloc() allocated. Any thread.
+ * @param start  as that function gave it; no operation may use the memory any more.
  * @return PTL_OK; PTL_NO_INIT; PTL_ARG_INVALID if it is no memory of a device. */
 PTL_API int PtlLintelDeviceFree(void* start) PTL_NOEXCEPT;
 

@@ -1,4 +1,4 @@
-/* gasnet_mk.h: memory kinds. This library supports host memory; it refuses devices.
+/* gasnet_mk.h: memory kinds: memory of the host, and of devices of CUDA, HIP and Level Zero.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -33,9 +33,13 @@ typedef struct {
 } gex_MK_Create_args_t;
 
 GASNETT_BEGIN_EXTERNC
-/** GASNET_OK for host memory; GASNET_ERR_BAD_ARG for other classes and for flags. */
+/** The kind of a device: for gex_Segment_Create. Its driver is loaded if the program has not done
+ * so.
+ * @return GASNET_OK; GASNET_ERR_BAD_ARG for flags and devices that the driver does not have;
+ *       GASNET_ERR_RESOURCE if there is no driver, or PTL_DEVICE_MEMORY excludes it. */
 extern int gex_MK_Create(gex_MK_t* memkind_p, gex_Client_t client, const gex_MK_Create_args_t* args,
                          gex_Flags_t flags);
+/** Segments of the kind stay usable. */
 extern void gex_MK_Destroy(gex_MK_t memkind, gex_Flags_t flags);
 GASNETT_END_EXTERNC
 

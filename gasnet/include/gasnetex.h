@@ -109,6 +109,11 @@
 #define GASNET_NATIVE_NP_ALLOC_REQ_LONG 1
 #define GASNET_NATIVE_NP_ALLOC_REP_LONG 1
 #define GASNET_HAVE_MK_CLASS_HOST 1
+/* Usable where there is a driver: gex_MK_Create. */
+#define GASNET_HAVE_MK_CLASS_CUDA_UVA 1
+#define GASNET_HAVE_MK_CLASS_HIP 1
+#define GASNET_HAVE_MK_CLASS_ZE 1
+#define GASNET_HAVE_MK_CLASS_MULTIPLE 1
 
 #include <gasnet_fwd.h>
 #include <portable_inttypes.h>

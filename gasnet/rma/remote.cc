@@ -20,8 +20,13 @@ Place place_in_segment(const char* call, const EndpointName& name, const void* a
   return {name.jobrank, name.index, offset};
 }
 
+bool has_device_memory(gex_TM_t tm) {
+  return GASNETI_IS_PAIR(tm) && segment_table().is_on_device(local_index_of(tm));
+}
+
 void* mapped_range(gex_TM_t tm, gex_Rank_t rank, void* address, size_t bytes) {
   if (!GASNETI_IS_PAIR(tm)) return gasneti_mapped_address(tm, rank, address);
+  if (has_device_memory(tm)) return nullptr;
   void* owner = nullptr;
   void* local = nullptr;
   uintptr_t size = 0;

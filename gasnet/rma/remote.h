@@ -15,6 +15,10 @@ namespace lintel::gasnet {
 Place place_in_segment(const char* call, const EndpointName& name, const void* address,
                        size_t bytes);
 
+/** Whether local addresses of transfers with this pair are those of a device: the processor must
+ * not access them. */
+bool has_device_memory(gex_TM_t tm);
+
 /** @return where a range of a rank is mapped in this process; NULL if it is not. For teams and
  * pairs. */
 void* mapped_range(gex_TM_t tm, gex_Rank_t rank, void* address, size_t bytes);

@@ -6,13 +6,13 @@
 
 #include "client/client.h"
 #include "endpoint/endpoint.h"
-#include "gasnet_mk.h"
 #include "job/errors.h"
 #include "job/job.h"
 #include "job/neighbourhood.h"
 #include "job/thread.h"
 #include "network/network.h"
 #include "network/poll.h"
+#include "segment/memory_kind.h"
 #include "team/team.h"
 
 namespace lintel::gasnet {
@@ -47,6 +47,7 @@ void bind_segment(gasneti_endpoint& endpoint, gasneti_segment& segment) {
   }
   segment.bindings.push_back(binding);
   endpoint.segment = &segment;
+  segment_table().set_on_device(endpoint.index, is_device(segment.kind));
   segment_table().set(job().rank(), endpoint.index,
                       {reinterpret_cast<uintptr_t>(segment.address), segment.bytes});
 }
@@ -59,6 +60,7 @@ void unbind_segment(gasneti_endpoint& endpoint) {
   gasneti_team& team = *endpoint.client->team;
   const LockGuard lock(endpoint.client->mutex);
   endpoint.segment = GEX_SEGMENT_INVALID;
+  segment_table().set_on_device(endpoint.index, false);
   segment_table().set(own, endpoint.index, {});
   if (endpoint.index == 0 && team.mapped_offset_of(own)) team.set_mapped_offset(own, std::nullopt);
   map_all_teams(&team);
@@ -108,10 +110,19 @@ int gex_Segment_Create(gex_Segment_t* segment_p, gex_Client_t client, gex_Addr_t
   check_may_communicate("gex_Segment_Create");
   if (!segment_p || !client || length == 0 || flags != 0)
     return report_error(GASNET_ERR_BAD_ARG, "gex_Segment_Create: length 0, or flags");
-  if (kind != GEX_MK_HOST)
-    return report_error(GASNET_ERR_BAD_ARG, "gex_Segment_Create: GEX_MK_HOST is the only kind");
+  if (kind == GEX_MK_INVALID)
+    return report_error(GASNET_ERR_BAD_ARG, "gex_Segment_Create: give a kind of memory");
   auto* segment = new gasneti_segment;
-  if (!address) {
+  if (!address && is_device(kind)) {
+    address = kind->allocate(length);
+    if (!address) {
+      delete segment;
+      return report_error(GASNET_ERR_RESOURCE,
+                          "gex_Segment_Create: the device has no memory for %llu bytes",
+                          static_cast<unsigned long long>(length));
+    }
+    segment->is_owned = true;
+  } else if (!address) {
     // The library allocates the memory, so that other processes can map it.
     if (!segment->memory.create("gasnet-segment", length)) {
       delete segment;
@@ -124,6 +135,8 @@ int gex_Segment_Create(gex_Segment_t* segment_p, gex_Client_t client, gex_Addr_t
   segment->client = client;
   segment->address = address;
   segment->bytes = length;
+  segment->kind = kind;
+  use_kind(kind);
   *segment_p = segment;
   return GASNET_OK;
 }
@@ -140,6 +153,8 @@ void gex_Segment_Destroy(gex_Segment_t segment, gex_Flags_t flags) {
     unbind_segment(*binding.endpoint);
   }
   segment->memory.unmap();
+  if (segment->is_owned && is_device(segment->kind)) segment->kind->release(segment->address);
+  leave_kind(segment->kind);
   delete segment;
 }
 
@@ -149,6 +164,11 @@ int gex_EP_BindSegment(gex_EP_t ep, gex_Segment_t segment, gex_Flags_t flags) {
     return report_error(GASNET_ERR_BAD_ARG,
                         "gex_EP_BindSegment: give an endpoint and a segment of one client, and no "
                         "flags");
+  // Active messages and collectives use the memory of this endpoint.
+  if (ep->index == 0 && is_device(segment->kind))
+    return report_error(
+        GASNET_ERR_BAD_ARG,
+        "gex_EP_BindSegment: the primordial endpoint takes memory of the host only");
   const LockGuard lock(ep->client->mutex);
   if (ep->segment != GEX_SEGMENT_INVALID || (ep->index == 0 && segment_table().is_everything()))
     return report_error(GASNET_ERR_BAD_ARG, "gex_EP_BindSegment: endpoint %u has a segment",
@@ -166,21 +186,6 @@ void* gex_Segment_QueryCData(gex_Segment_t seg) {
   return const_cast<void*>(seg->client_data.load());
 }
 
-int gex_MK_Create(gex_MK_t* memkind_p, gex_Client_t client, const gex_MK_Create_args_t* args,
-                  gex_Flags_t flags) {
-  check_may_communicate("gex_MK_Create");
-  if (!memkind_p || !client || !args || flags != 0 || args->gex_flags != 0)
-    return report_error(GASNET_ERR_BAD_ARG, "gex_MK_Create: flags must be 0");
-  if (args->gex_class != GEX_MK_CLASS_HOST)
-    return report_error(GASNET_ERR_BAD_ARG,
-                        "gex_MK_Create: class %d; this library supports GEX_MK_CLASS_HOST only",
-                        static_cast<int>(args->gex_class));
-  *memkind_p = GEX_MK_HOST;
-  return GASNET_OK;
-}
-
-void gex_MK_Destroy(gex_MK_t /*memkind*/, gex_Flags_t /*flags*/) {}
-
 gex_Event_t gex_EP_QueryBoundSegmentNB(gex_TM_t tm, gex_Rank_t rank, void** owneraddr_p,
                                        void** localaddr_p, uintptr_t* size_p, gex_Flags_t flags) {
   if (!(flags & GEX_FLAG_IMMEDIATE)) check_may_communicate("gex_EP_QueryBoundSegmentNB");
@@ -188,7 +193,8 @@ gex_Event_t gex_EP_QueryBoundSegmentNB(gex_TM_t tm, gex_Rank_t rank, void** owne
   const SegmentTable::Entry entry = segment_table().of(name.jobrank, name.index);
   void* local = nullptr;
   if (name.jobrank == job().rank())
-    local = reinterpret_cast<void*>(entry.address);
+    local =
+        segment_table().is_on_device(name.index) ? nullptr : reinterpret_cast<void*>(entry.address);
   else if (name.index == 0 && entry.bytes != 0)
     local = gasneti_mapped_address(the_client()->team, name.jobrank,
                                    reinterpret_cast<void*>(entry.address));

@@ -50,6 +50,12 @@ class SegmentTable {
   };
 
   void set(gex_Rank_t rank, gex_EP_Index_t index, Entry entry);
+  /** Whether the segment of an endpoint of this process is memory of a device, which only Portals
+   * may access. */
+  void set_on_device(gex_EP_Index_t index, bool on_device) { on_device_[index] = on_device; }
+  bool is_on_device(gex_EP_Index_t index) const {
+    return index < GASNET_MAXEPS && on_device_[index].load(std::memory_order_relaxed);
+  }
   /** All memory of all processes is the segment of their primordial endpoints. */
   void set_everything() { is_everything_ = true; }
   bool is_everything() const { return is_everything_; }
@@ -71,6 +77,7 @@ class SegmentTable {
 
  private:
   bool is_everything_ = false;
+  std::atomic<bool> on_device_[GASNET_MAXEPS] = {};
   ProcessMutex mutex_;
   std::unique_ptr<Entry[]> entries_[GASNET_MAXEPS] LINTEL_GASNET_GUARDED_BY(mutex_);
 };

@@ -129,7 +129,7 @@ void map_all_teams(gex_TM_t primordial) {
 
 gex_EP_t local_endpoint_of(gex_TM_t tm) {
   if (!GASNETI_IS_PAIR(tm)) return tm->endpoint;
-  return the_client()->endpoint(reinterpret_cast<uintptr_t>(tm) >> 17);
+  return the_client()->endpoint(local_index_of(tm));
 }
 
 gex_TM_t new_primordial_team(gex_Client_t client, gex_EP_t endpoint, gex_Flags_t flags) {

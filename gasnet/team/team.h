@@ -77,6 +77,11 @@ inline EndpointName endpoint_of(gex_TM_t tm, gex_Rank_t rank) {
   return {tm->members[rank], 0};
 }
 
+/** The index of the endpoint of this process that a pair names. */
+inline gex_EP_Index_t local_index_of(gex_TM_t pair) {
+  return static_cast<gex_EP_Index_t>(reinterpret_cast<uintptr_t>(pair) >> 17);
+}
+
 /** The endpoint of this process that a team or pair names. */
 gex_EP_t local_endpoint_of(gex_TM_t tm);
 

@@ -97,7 +97,8 @@ template <typename Packed>
 void start_rows(gasneti_event& event, const Transfer& transfer, Row row, Rows& rows,
                 size_t message_bytes) {
   const Peer peer(transfer);
-  const bool packs = settings().packs && peer.has_messages() && rows.pieces() >= kLeastPacked;
+  const bool packs = settings().packs && peer.has_messages() && !has_device_memory(transfer.tm) &&
+                     rows.pieces() >= kLeastPacked;
   const size_t largest_packed = packs ? std::min(kLargestPackedPiece, message_bytes / 2) : 0;
   Packed packed(event, peer.jobrank(), message_bytes);
   const auto start_row = [&](const Row& one) {

@@ -86,6 +86,8 @@ DeviceDriver::Outcome CudaDriver::outcome_of(Result result, const char* function
     case invalid_value:
       say(result, function, bytes);
       return Outcome::no_memory;
+    case deinitialized:  // the process ends
+      return Outcome::failed;
     default:
       say(result, function, bytes);
       return Outcome::failed;

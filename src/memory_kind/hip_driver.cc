@@ -88,6 +88,8 @@ DeviceDriver::Outcome HipDriver::outcome_of(Result result, const char* function,
     case invalid_value:
       say(result, function, bytes);
       return Outcome::no_memory;
+    case deinitialized:  // the process ends
+      return Outcome::failed;
     default:
       say(result, function, bytes);
       return Outcome::failed;

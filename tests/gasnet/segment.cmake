@@ -14,7 +14,7 @@ function(lintel_add_segment_test name program ranks)
                                                 $<TARGET_FILE:${program}>)
   set_tests_properties(
     gasnet.Segments.${name}
-    PROPERTIES LABELS gasnet TIMEOUT 240 PROCESSORS 2 ENVIRONMENT "${ARGN}"
+    PROPERTIES LABELS gasnet TIMEOUT 240 PROCESSORS 2 ENVIRONMENT "PTL_DEVICE_MEMORY=off;${ARGN}"
                PASS_REGULAR_EXPRESSION "are good" FAIL_REGULAR_EXPRESSION "its process is gone")
 endfunction()
 
@@ -27,3 +27,22 @@ lintel_add_segment_test(udp gasnet_segment_probe_seq 3 ${udp})
 lintel_add_segment_test(everything gasnet_everything_probe 3)
 lintel_add_segment_test(everything.apart gasnet_everything_probe 2 ${apart})
 lintel_add_segment_test(everything.udp gasnet_everything_probe 3 ${udp})
+
+# Segments in memory of devices, over the stand-ins for their drivers.
+add_executable(gasnet_device_probe "${CMAKE_CURRENT_LIST_DIR}/device_probe.cc"
+                                   "${PROJECT_SOURCE_DIR}/tools/common/accelerator.cc")
+target_include_directories(gasnet_device_probe PRIVATE "${PROJECT_SOURCE_DIR}/tools" "${PROJECT_SOURCE_DIR}/src")
+target_link_libraries(gasnet_device_probe PRIVATE gasnet-portals4-seq lintel_options)
+add_dependencies(gasnet_device_probe fake_drivers)
+function(lintel_add_device_test name driver ranks)
+  add_test(NAME gasnet.Devices.${name}
+           COMMAND gasnetrun_portals4 -spawner=fork -n ${ranks} $<TARGET_FILE:gasnet_device_probe> ${driver} objects)
+  set_tests_properties(
+    gasnet.Devices.${name}
+    PROPERTIES LABELS gasnet TIMEOUT 240 PROCESSORS 2 PASS_REGULAR_EXPRESSION "are good"
+               FAIL_REGULAR_EXPRESSION "its process is gone"
+               ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/fake_drivers;${ARGN}")
+endfunction()
+foreach(driver cuda hip ze)
+  lintel_add_device_test(${driver} ${driver} 3)
+endforeach()

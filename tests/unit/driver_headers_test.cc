@@ -238,6 +238,7 @@ TEST(DriverHeadersTest, LevelZeroAgrees) {
 TEST(DriverHeadersTest, TypesHaveTheSizesOfTheInterface) {
   static_assert(sizeof(cuda::IpcHandle) == 64 && sizeof(hip::IpcHandle) == 64 &&
                 sizeof(ze::IpcHandle) == 64);
+  static_assert(is_passed_alike<cuda::Stream, void*> && !is_passed_alike<int, void*>);
   static_assert(sizeof(ze::Head) == 16 && sizeof(ze::DeviceProperties) == 368);
 }
 
