@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <stdexcept>
+#include <vector>
 
 #include "common/accelerator.h"
 
@@ -33,7 +34,9 @@ Accelerator::~Accelerator() = default;
 
 Accelerator& Accelerator::load(const std::string& kind, int device) {
   // Never destroyed: the driver may be used until the process ends.
-  return *new Accelerator(tools::open_accelerator(kind, device, open_library(kind)));
+  static auto& all = *new std::vector<std::unique_ptr<Accelerator>>;
+  all.emplace_back(new Accelerator(tools::open_accelerator(kind, device, open_library(kind))));
+  return *all.back();
 }
 
 void Accelerator::load_library(const std::string& kind) { open_library(kind); }
