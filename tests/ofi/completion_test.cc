@@ -11,10 +11,12 @@ class CompletionTest : public testing::TestWithParam<PairKind> {};
 INSTANTIATE_TEST_SUITE_P(Ofi, CompletionTest, testing::ValuesIn(all_pairs()), name_of);
 
 TEST(CompletionFormatTest, EachFormatIsTheBeginningOfTheLongest) {
-  for (const auto& [format, size] : {std::pair{FI_CQ_FORMAT_CONTEXT, sizeof(fi_cq_entry)},
-                                     {FI_CQ_FORMAT_MSG, sizeof(fi_cq_msg_entry)},
-                                     {FI_CQ_FORMAT_DATA, sizeof(fi_cq_data_entry)},
-                                     {FI_CQ_FORMAT_TAGGED, sizeof(fi_cq_tagged_entry)}}) {
+  for (const auto& each : {std::pair{FI_CQ_FORMAT_CONTEXT, sizeof(fi_cq_entry)},
+                           {FI_CQ_FORMAT_MSG, sizeof(fi_cq_msg_entry)},
+                           {FI_CQ_FORMAT_DATA, sizeof(fi_cq_data_entry)},
+                           {FI_CQ_FORMAT_TAGGED, sizeof(fi_cq_tagged_entry)}}) {
+    const fi_cq_format format = each.first;
+    const size_t size = each.second;
     Settings settings;
     settings.format = format;
     run_pair(local, settings, [&](Pair& pair) {
