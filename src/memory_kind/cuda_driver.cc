@@ -164,7 +164,7 @@ DeviceDriver::Outcome CudaDriver::copy_now(const DeviceContext& context, Queue q
                                            const void* from, size_t bytes) noexcept {
   const Current current(*this, context_of(context));
   if (current.result() != success) return outcome_of(current.result(), "cuCtxPushCurrent", 0);
-  const Stream stream = static_cast<Stream>(queue);
+  auto* const stream = static_cast<Stream>(queue);
   const Result started = call_.copy_async(pointer_of(to), pointer_of(from), bytes, stream);
   if (started != success) return outcome_of(started, "cuMemcpyAsync", bytes);
   return outcome_of(call_.synchronize_stream(stream), "cuStreamSynchronize", bytes);
@@ -174,7 +174,7 @@ DeviceDriver::Outcome CudaDriver::start(const DeviceContext& context, Queue queu
                                         void* to, const void* from, size_t bytes) noexcept {
   const Current current(*this, context_of(context));
   if (current.result() != success) return outcome_of(current.result(), "cuCtxPushCurrent", 0);
-  const Stream stream = static_cast<Stream>(queue);
+  auto* const stream = static_cast<Stream>(queue);
   const Result started = call_.copy_async(pointer_of(to), pointer_of(from), bytes, stream);
   if (started != success) return outcome_of(started, "cuMemcpyAsync", bytes);
   const Result recorded = call_.record_event(static_cast<cuda::Event>(event), stream);

@@ -10,9 +10,9 @@ namespace lintel::cuda {
 using Result = int;
 using Device = int;
 using DevicePointer = unsigned long long;
-using Context = struct ContextObject*;
-using Stream = struct StreamObject*;
-using Event = struct EventObject*;
+using Context = struct CudaContext*;
+using Stream = struct CudaStream*;
+using Event = struct CudaEvent*;
 
 struct Uuid {
   char bytes[16];

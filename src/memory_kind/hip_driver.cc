@@ -143,7 +143,7 @@ DeviceDriver::Outcome HipDriver::copy_now(const DeviceContext& context, Queue qu
                                           const void* from, size_t bytes) noexcept {
   const Current current(*this, context.device);
   if (current.result() != success) return outcome_of(current.result(), "hipSetDevice", 0);
-  const Stream stream = static_cast<Stream>(queue);
+  auto* const stream = static_cast<Stream>(queue);
   const Result started = call_.copy_async(to, from, bytes, copy_default, stream);
   if (started != success) return outcome_of(started, "hipMemcpyAsync", bytes);
   return outcome_of(call_.synchronize_stream(stream), "hipStreamSynchronize", bytes);
@@ -153,7 +153,7 @@ DeviceDriver::Outcome HipDriver::start(const DeviceContext& context, Queue queue
                                        void* to, const void* from, size_t bytes) noexcept {
   const Current current(*this, context.device);
   if (current.result() != success) return outcome_of(current.result(), "hipSetDevice", 0);
-  const Stream stream = static_cast<Stream>(queue);
+  auto* const stream = static_cast<Stream>(queue);
   const Result started = call_.copy_async(to, from, bytes, copy_default, stream);
   if (started != success) return outcome_of(started, "hipMemcpyAsync", bytes);
   const Result recorded = call_.record_event(static_cast<hip::Event>(event), stream);

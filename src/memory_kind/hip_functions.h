@@ -8,8 +8,8 @@
 namespace lintel::hip {
 
 using Result = int;
-using Stream = struct StreamObject*;
-using Event = struct EventObject*;
+using Stream = struct HipStream*;
+using Event = struct HipEvent*;
 
 struct Uuid {
   char bytes[16];

@@ -48,7 +48,7 @@ constexpr const char* usable_words = "auto, off, or some of cuda, hip, ze";
 class Registry {
  public:
   // Takes drivers into use. `to_load`: the one to load, if it is permitted.
-  static constexpr std::string_view none = "";
+  static constexpr std::string_view none{};
   static constexpr std::string_view all = "all";
   void look(std::string_view to_load);
   void use(MemoryKind& kind);

@@ -8,12 +8,12 @@
 namespace lintel::ze {
 
 using Result = unsigned;
-using Driver = struct DriverObject*;
-using Device = struct DeviceObject*;
-using Context = struct ContextObject*;
-using CommandList = struct CommandListObject*;
-using EventPool = struct EventPoolObject*;
-using Event = struct EventObject*;
+using Driver = struct ZeDriverObject*;
+using Device = struct ZeDeviceObject*;
+using Context = struct ZeContextObject*;
+using CommandList = struct ZeCommandListObject*;
+using EventPool = struct ZeEventPoolObject*;
+using Event = struct ZeEventObject*;
 
 // Results (ZE_RESULT_...).
 inline constexpr Result success = 0;

@@ -12,7 +12,7 @@
 
 namespace lintel::cuda {
 
-struct ContextObject {
+struct CudaContext {
   int device = 0;
   bool destroyed = false;
 };
@@ -22,7 +22,7 @@ namespace {
 namespace fake = fake_devices;
 
 constexpr int max_devices = 16;
-std::array<ContextObject, max_devices> primary;
+std::array<CudaContext, max_devices> primary;
 std::atomic<bool> is_initialized{false};
 thread_local std::vector<Context> stack;
 
@@ -141,7 +141,7 @@ Result cuDevicePrimaryCtxRetain(Context* context, Device device) {
 
 Result cuCtxCreate_v2(Context* context, unsigned, Device device) {
   if (!is_initialized) return not_initialized;
-  *context = new ContextObject{device, false};
+  *context = new CudaContext{device, false};
   stack.push_back(*context);
   return success;
 }

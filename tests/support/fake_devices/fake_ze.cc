@@ -13,16 +13,16 @@
 
 namespace lintel::ze {
 
-struct DriverObject {};
-struct DeviceObject {
+struct ZeDriverObject {};
+struct ZeDeviceObject {
   int number = 0;
 };
-struct ContextObject {};
-struct CommandListObject {
+struct ZeContextObject {};
+struct ZeCommandListObject {
   fake_devices::Queue* queue;
   bool synchronous;
 };
-struct EventPoolObject {};
+struct ZeEventPoolObject {};
 
 namespace {
 
@@ -30,8 +30,8 @@ namespace fake = fake_devices;
 
 constexpr uint32_t max_devices = 16;
 std::atomic<bool> is_initialized{false};
-DriverObject driver;
-std::array<DeviceObject, max_devices> devices;
+ZeDriverObject driver;
+std::array<ZeDeviceObject, max_devices> devices;
 
 Result result_of(fake::Result result) {
   switch (result) {
@@ -101,7 +101,7 @@ Result zeDeviceGetProperties(Device device, DeviceProperties* properties) {
 }
 
 Result zeContextCreate(Driver, const ContextDescription*, Context* context) {
-  *context = new ContextObject;
+  *context = new ZeContextObject;
   return success;
 }
 
@@ -147,7 +147,7 @@ Result zeMemFree(Context, void* pointer) { return result_of(fake::release(number
 
 Result zeCommandListCreateImmediate(Context, Device, const QueueDescription* description,
                                     CommandList* list) {
-  *list = new CommandListObject{fake::make_queue(), description->mode == queue_synchronous};
+  *list = new ZeCommandListObject{fake::make_queue(), description->mode == queue_synchronous};
   return success;
 }
 
@@ -160,7 +160,7 @@ Result zeCommandListAppendMemoryCopy(CommandList list, void* to, const void* fro
 }
 
 Result zeEventPoolCreate(Context, const EventPoolDescription*, uint32_t, Device*, EventPool* pool) {
-  *pool = new EventPoolObject;
+  *pool = new ZeEventPoolObject;
   return success;
 }
 
