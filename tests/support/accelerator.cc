@@ -22,7 +22,10 @@ std::string stand_in(const std::string& name) {
   return program.substr(0, program.rfind('/')) + "/../lib/fake_drivers/" + name;
 }
 
+bool loaded = false;
+
 void* open_library(const std::string& kind) {
+  loaded = true;
   const std::string name = tools::driver_library(kind);
   return tools::load_driver(Accelerator::is_fake() ? stand_in(name) : name);
 }
@@ -40,6 +43,8 @@ Accelerator& Accelerator::load(const std::string& kind, int device) {
 }
 
 void Accelerator::load_library(const std::string& kind) { open_library(kind); }
+
+bool Accelerator::is_loaded() { return loaded; }
 
 bool Accelerator::is_fake() {
   const char* const driver = std::getenv("LINTEL_TEST_DRIVER");

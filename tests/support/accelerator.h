@@ -23,6 +23,8 @@ class Accelerator {
 
   // Loads the library of the driver without any call.
   static void load_library(const std::string& kind);
+  // Whether this process has loaded a driver.
+  [[nodiscard]] static bool is_loaded();
   // Whether the driver is a stand-in.
   [[nodiscard]] static bool is_fake();
 

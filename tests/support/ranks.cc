@@ -15,6 +15,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/accelerator.h"
 #include "support/rdma.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -52,7 +53,9 @@ class FailureReporter : public testing::EmptyTestEventListener {
   Rank& rank_;
 };
 
+// Not beside the threads of a driver, at which the search itself ends with SIGSEGV at times.
 bool leaks_memory() {
+  if (Accelerator::is_loaded()) return false;
 #if defined(__SANITIZE_ADDRESS__)
   return __lsan_do_recoverable_leak_check() != 0;
 #else
