@@ -202,7 +202,7 @@ class Process {
     ptl_ct_event_t now{};
     require(PtlCTWait(counter_, answered_, &now), "PtlCTWait");
     if (now.failure != 0) {
-      // Failures end the wait at once; the counts begin anew.
+      // A failure ends the wait at once. Resets both counts.
       answered_ = 0;
       PtlCTSet(counter_, {0, 0});
     }

@@ -1,4 +1,4 @@
-// Capabilities (man fi_getinfo): each that is granted has a test that works; the rest is refused.
+// Capabilities (man fi_getinfo): a test uses each one that is granted. The others are refused.
 #include <map>
 
 #include <rdma/fi_trigger.h>

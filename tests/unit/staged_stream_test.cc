@@ -1,5 +1,7 @@
 // Streams between memory of a device and the network: copies that end in any order, fail, or cannot
 // be started; messages that wait for buffers.
+#include <sys/resource.h>
+
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -362,6 +364,30 @@ TEST_F(StagedStreamTest, StreamsWaitForBuffersAndGetThemWhenOthersEnd) {
   staging_->end(waiting);
   for (StagedStream* const holder : holders) staging_->end(*holder);
   EXPECT_EQ(staging_->buffers_in_use(), 0u);
+}
+
+// Nobody will give a buffer back.
+TEST_F(StagedStreamTest, WithoutMemoryForBuffersAStreamFails) {
+  for (const Direction direction : {Direction::to_device, Direction::from_device}) {
+    StagedStream& stream = begin(direction, block);
+    called_.clear();
+    rlimit former{};
+    ASSERT_EQ(getrlimit(RLIMIT_AS, &former), 0);
+    const rlimit none{1 << 20, former.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &none), 0);
+    if (direction == Direction::to_device) {
+      EXPECT_EQ(stream.open_blocks(), 0u);
+    } else {
+      stream.load(block);
+    }
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &former), 0);
+    staging_->watch(stream);
+    EXPECT_EQ(stream.fail(), PTL_NI_UNDELIVERABLE);
+    settle();
+    EXPECT_EQ(called_, std::vector<StagedStream*>{&stream});
+    EXPECT_FALSE(staging_->is_busy());
+    staging_->end(stream);
+  }
 }
 
 TEST_F(StagedStreamTest, AStreamThatWaitsForABufferMayEnd) {

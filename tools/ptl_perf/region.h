@@ -14,8 +14,8 @@ namespace lintel::perf {
 class Region {
  public:
   /** `slots` slots for messages of `size_bytes`, `guard_bytes` of guard after each; every page is
-   *  touched. Huge pages are a wish. `memory`: "host", or a device such as "cuda:0". Throws if
-   * there is not that much memory to spare. */
+   *  touched. Uses huge pages where there are any. `memory`: "host", or a device such as "cuda:0".
+   *  Throws if there is not that much memory to spare. */
   Region(std::uint64_t size_bytes, std::uint64_t slots, std::uint64_t guard_bytes,
          bool huge_pages = false, const std::string& memory = "host");
   ~Region();

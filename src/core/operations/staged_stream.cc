@@ -54,6 +54,8 @@ bool StagedStream::add_block(uint64_t limit, Stage stage) noexcept {
   std::byte* const buffer = is_direct_ ? nullptr : buffers_->take(count_, pinning_kind_);
   if (buffer == nullptr && !is_direct_) {
     lacks_buffer_ = count_ == 0;
+    // There is no memory for any, so nobody gives one back.
+    if (lacks_buffer_ && buffers_->in_use() == 0) fail_ = PTL_NI_UNDELIVERABLE;
     return false;
   }
   const uint64_t most = is_direct_ ? direct_bytes : StagingBuffers::buffer_bytes;
@@ -131,6 +133,7 @@ bool StagedStream::start_piece(Block& block) noexcept {
 }
 
 bool StagedStream::advance() noexcept {
+  if (fail_ != PTL_NI_OK) lacks_buffer_ = false;
   if (copying_ == 0) return false;
   const unsigned before = copying_;
   for (unsigned i = 0; i < count_; ++i) {

@@ -63,7 +63,8 @@ class StagedStream {
     return copying_ != 0 && (is_to_device() || is_direct_);
   }
 
-  // PTL_NI_OK, or why a copy failed. After a failure no copy is started.
+  // PTL_NI_OK, or why a copy failed; PTL_NI_UNDELIVERABLE: no memory for any buffer. After a
+  // failure no copy is started.
   [[nodiscard]] ptl_ni_fail_t fail() const noexcept { return fail_; }
   [[nodiscard]] bool is_cancelled() const noexcept { return cancelled_; }
   [[nodiscard]] bool is_copying() const noexcept { return copying_ != 0; }

@@ -53,6 +53,8 @@ void Staging::watch(StagedStream& stream) noexcept {
     work_due_.set();
   } else if (!listed.listed && stream.lacks_buffer()) {
     waiting_.append(listed);
+    // Nothing to wait for: the client is told in the next round.
+    if (stream.fail() != PTL_NI_OK) seen_given_back_ = UINT64_MAX;
   }
   if (may_serve_waiting()) work_due_.set();
 }

@@ -27,8 +27,11 @@ bool StagingBuffers::make_group(MemoryKind* kind) noexcept {
   void* const memory =
       mmap(nullptr, group_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
-    log_once(said, LogLevel::info, "no memory for buffers of messages with device memory: %zu",
-             group_bytes);
+    log_once(
+        said, LogLevel::warn,
+        "no memory for buffers of messages with device memory: mmap of %zu bytes failed; such "
+        "messages wait, or end as PTL_NI_UNDELIVERABLE. Raise ulimit -v or the limit of the job",
+        group_bytes);
     return false;
   }
   const bool pinned = kind != nullptr && kind->pin(memory, group_bytes);
