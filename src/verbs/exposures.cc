@@ -89,7 +89,7 @@ bool Exposures::prepare(ExposedMemory& exposed, const Piece* pieces, unsigned co
     ++exposed.count;
     if (window.window != nullptr)
       // Regions with bound windows must be writable, also for windows that the peer only reads.
-      exposed.regions[i] = memory_.acquire(pieces[i], true);
+      exposed.regions[i] = memory_.acquire_for_window(pieces[i]);
     if (exposed.regions[i] == nullptr) {
       window.registration = memory_.register_once(pieces[i], write);
       if (window.registration == nullptr) break;

@@ -231,7 +231,11 @@ void Transfers::take_result(Transfer& transfer, RemoteResult result) noexcept {
     case RemoteStatus::started:
       return;
     case RemoteStatus::unsupported:
-      return continue_by_messages(transfer);
+      // What the network does not reach in the device, it may reach in buffers.
+      if (transfer.staged != nullptr ||
+          transfer.entry->region.is_host(transfer.region_offset, transfer.mlength))
+        return continue_by_messages(transfer);
+      return begin_staging(transfer, {}) ? advance(transfer) : fail(transfer, PTL_NI_UNDELIVERABLE);
     case RemoteStatus::peer_failed:
       return fail(transfer, PTL_NI_UNDELIVERABLE);
     case RemoteStatus::remote_fault:
@@ -283,12 +287,23 @@ bool Transfers::begin_staging(Transfer& transfer, const DeviceImport& import) no
                                                      : StagedStream::Direction::from_device,
                                     .region = &transfer.entry->region,
                                     .region_offset = transfer.region_offset,
-                                    .begin = 0,
+                                    .begin = transfer.moved,
                                     .end = transfer.mlength,
                                     .client = this,
                                     .owner = &transfer,
                                     .import = import});
-  return transfer.staged != nullptr;
+  if (transfer.staged == nullptr) return false;
+  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  const bool was_named = (transfer.header.modes & names_device) != 0;
+  staging_.ways().note(peer,
+                       !import.is_open()              ? DeviceWay::staged
+                       : transfer.staged->is_direct() ? DeviceWay::copied
+                                                      : DeviceWay::mapped,
+                       transfer.mlength - transfer.moved,
+                       import.is_open() ? ""
+                       : was_named      ? "its device does not reach that of the peer"
+                                        : why_staged(peer));
+  return true;
 }
 
 // False: a copy to the device is under way, whose end ends the transfer.
@@ -401,14 +416,17 @@ void Transfers::start(Transfer& transfer, const InboundMessage& message) noexcep
   transfer.remote_count = 0;
   DeviceImport import = import_of(message, transfer);
   const bool described = import.is_open() || take_description(message, transfer);
-  if ((import.is_open() ||
-       !transfer.entry->region.is_host(transfer.region_offset, transfer.mlength)) &&
-      !begin_staging(transfer, import)) [[unlikely]] {
-    import.close();
-    return fail(transfer, PTL_NI_UNDELIVERABLE);
+  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  if (import.is_open() || !transfer.entry->region.is_host(transfer.region_offset, transfer.mlength))
+      [[unlikely]] {
+    if (transfer.remote_count != 0 && peer.transport->capabilities().accesses_accelerators) {
+      staging_.ways().note(peer, DeviceWay::accessed, transfer.mlength, "");
+    } else if (!begin_staging(transfer, import)) {
+      import.close();
+      return fail(transfer, PTL_NI_UNDELIVERABLE);
+    }
   }
   if (!described) return continue_by_messages(transfer);
-  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
   if (transfer.writes_peer || transfer.staged != nullptr || transfer.mlength > batched_bytes ||
       peer.transport->capabilities().remote_asynchronous) {
     fetch_batch();
