@@ -123,7 +123,7 @@ class VerbsDevice {
   uint8_t service_level = 0;
   uint8_t traffic_class = 0;
   ibv_mtu mtu = IBV_MTU_1024;  // MTU of the active port
-  uint32_t nid = 0;  // IPv4 address of the port, in host byte order; 0: it has none
+  uint32_t nid = 0;            // IPv4 address of the port, in host byte order; 0: it has none
   bool is_roce = false;
   uint32_t max_message_bytes = 0;  // maximum length of one work request
   ibv_device_attr attributes{};

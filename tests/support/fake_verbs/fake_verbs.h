@@ -36,10 +36,11 @@ struct Settings {
   int max_sge = 16;
   int max_mr = 65536;
   uint32_t max_inline_bytes = 256;
-  int max_reads = 16;      // of a queue pair at once, as target and as initiator
-  bool windows = true;     // memory windows of type 2
-  bool on_demand = false;  // memory need not be pinned
-  bool dmabuf = false;     // files of memory can be registered as dmabufs
+  int max_reads = 16;       // of a queue pair at once, as target and as initiator
+  bool windows = true;      // memory windows of type 2
+  bool on_demand = false;   // memory need not be pinned
+  bool dmabuf = false;      // files of memory can be registered as dmabufs
+  bool peer_memory = true;  // memory that the processor cannot access can be registered
   uint32_t vendor = 0;
   // When a queue pair is destroyed or reset, its completions are removed (mlx5) or remain (rxe).
   bool completions_vanish = true;

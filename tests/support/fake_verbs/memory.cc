@@ -1,6 +1,8 @@
 // The stand-in for libibverbs: registered memory and memory windows.
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <memory>
@@ -18,6 +20,13 @@ constexpr uint32_t key_of_user = 0xff;
 
 bool within(uint64_t address, uint64_t length, uint64_t begin, uint64_t available) {
   return address >= begin && length <= available && address - begin <= available - length;
+}
+
+bool is_accessible(void* address) {
+  char byte;
+  const iovec here{&byte, 1};
+  const iovec there{address, 1};
+  return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1;
 }
 
 Window* window_of(uint32_t key) {
@@ -154,6 +163,7 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, size_t length, uint64_t 
   const bool remote_write = (access & IBV_ACCESS_REMOTE_WRITE) != 0;
   if (error == 0 && remote_write && (access & IBV_ACCESS_LOCAL_WRITE) == 0) error = EINVAL;
   if (error == 0 && iova != reinterpret_cast<uint64_t>(address)) error = EOPNOTSUPP;
+  if (error == 0 && !all.settings.peer_memory && !is_accessible(address)) error = EFAULT;
   if (error == 0 && all.regions.size() >= static_cast<size_t>(all.settings.max_mr)) error = ENOMEM;
   const bool locks = (access & IBV_ACCESS_ON_DEMAND) == 0;
   if (error == 0 && !locks && !all.settings.on_demand) error = EOPNOTSUPP;
