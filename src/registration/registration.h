@@ -87,9 +87,9 @@ class RegisteredMemory {
   // For registrations that the caller makes itself. False: memory of the host.
   [[nodiscard]] virtual bool find_accelerator(const void* address, uint64_t length,
                                               AcceleratorRange* out) noexcept = 0;
-  // Deregisters memory of accelerators that the program has freed; looks at most ten times a second.
-  // Returns whether some is registered. Then the caller calls again soon: as long as memory is
-  // registered, its device does not give it to others.
+  // Deregisters memory of accelerators that the program has freed; looks at most ten times a
+  // second. Returns whether some is registered. Then the caller calls again soon: as long as memory
+  // is registered, its device does not give it to others.
   virtual bool end_freed() noexcept = 0;
 };
 

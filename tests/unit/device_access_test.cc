@@ -54,7 +54,8 @@ class DeviceAccessTest : public testing::Test {
     transport_->offers.remote_access = transport_->offers.remote_asynchronous = true;
     transport_->offers.accesses_accelerators = true;
     next_transport = std::move(transport);
-    must(open_interface(interface_number, slot_matching, own_id.pid, nullptr, open_transports, &interface_));
+    must(open_interface(interface_number, slot_matching, own_id.pid, nullptr, open_transports,
+                        &interface_));
     must(PtlEQAlloc(interface_->handle(), 64, &events_));
     const ptl_md_t description{device_, bytes, 0, events_, PTL_CT_NONE};
     must(PtlMDBind(interface_->handle(), &description, &md_));
