@@ -35,8 +35,9 @@ class AcceleratorRegions {
   void release(const RegisteredRegion& region) noexcept;
   // Deregisters what was freed, at most ten times a second. Returns whether any is kept.
   bool end_freed() noexcept;
-  // In a forked child: the registrations are those of the parent.
-  void abandon() noexcept;
+  // In a forked child: the registrations are those of the parent, one of whose threads may have held
+  // the lock.
+  void abandon() noexcept LINTEL_UNCHECKED_LOCKS;
 
  private:
   struct Kept : RegisteredRegion {

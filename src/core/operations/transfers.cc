@@ -336,7 +336,6 @@ void Transfers::on_staged(StagedStream& stream) noexcept {
 // Moves what there is room for, or what is there.
 void Transfers::advance_staged(Transfer& transfer) noexcept {
   StagedStream& staged = *transfer.staged;
-  if (staged.has_import()) return advance_import(transfer);
   if (transfer.by_messages && transfer.writes_peer) return continue_sending(transfer);
   if (staged.is_complete()) return end(transfer);
   if (transfer.by_messages && staged.fail() != PTL_NI_OK) {
@@ -350,34 +349,26 @@ void Transfers::advance_staged(Transfer& transfer) noexcept {
     return request_data(transfer, end_of_blocks);
   }
   if (transfer.in_flight != 0) return;
-  if (transfer.writes_peer) staged.load(transfer.mlength);
-  const Piece local = transfer.writes_peer ? staged.ready() : staged.room();
-  staging_.watch(staged);
-  if (staged.fail() != PTL_NI_OK) return fail(transfer, staged.fail());
-  if (local.length != 0) access(transfer, &local, 1, local.length);
-}
-
-// Between the entry and memory of a device of the initiator, which the transport does not see.
-void Transfers::advance_import(Transfer& transfer) noexcept {
-  StagedStream& staged = *transfer.staged;
-  if (staged.is_complete()) return end(transfer);
+  Piece local{nullptr, 0};
   if (staged.is_direct()) {
     staged.copy_directly();
-    staging_.watch(staged);
-    if (staged.fail() != PTL_NI_OK) return fail(transfer, staged.fail());
-    if (staged.is_complete()) end(transfer);
-    return;
+  } else if (staged.is_to_device()) {
+    local = staged.room();
+  } else {
+    staged.load(transfer.mlength);
+    local = staged.ready();
   }
-  if (!staged.is_to_device()) staged.load(transfer.mlength);
-  const Piece piece = staged.is_to_device() ? staged.room() : staged.ready();
   staging_.watch(staged);
   if (staged.fail() != PTL_NI_OK) return fail(transfer, staged.fail());
-  if (piece.length == 0) return;
+  if (staged.is_complete()) return end(transfer);
+  if (local.length == 0) return;
+  if (!staged.has_import()) return access(transfer, &local, 1, local.length);
+  // Memory of a device of the initiator, which the transport does not see.
   const MemoryRegion& region = transfer.entry->region;
   const uint64_t offset = transfer.region_offset + transfer.moved;
-  const bool moved = staged.is_to_device() ? region.read(offset, piece.base, piece.length)
-                                           : region.write(offset, piece.base, piece.length);
-  take_result(transfer, moved ? RemoteResult{RemoteStatus::done, piece.length}
+  const bool moved = staged.is_to_device() ? region.read(offset, local.base, local.length)
+                                           : region.write(offset, local.base, local.length);
+  take_result(transfer, moved ? RemoteResult{RemoteStatus::done, local.length}
                               : RemoteResult{RemoteStatus::local_fault, 0});
 }
 
