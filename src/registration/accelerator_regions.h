@@ -35,8 +35,8 @@ class AcceleratorRegions {
   void release(const RegisteredRegion& region) noexcept;
   // Deregisters what was freed, at most ten times a second. Returns whether any is kept.
   bool end_freed() noexcept;
-  // In a forked child: the registrations are those of the parent, one of whose threads may have held
-  // the lock.
+  // In a forked child: the registrations are those of the parent, one of whose threads may have
+  // held the lock.
   void abandon() noexcept LINTEL_UNCHECKED_LOCKS;
 
  private:
