@@ -84,7 +84,7 @@ AcceleratorRegions::Kept* AcceleratorRegions::add(MemoryKind& kind,
   region->kind = &kind;
   region->id = allocation.id;
   auto& place = regions_[allocation.base];
-  LINTEL_ASSERT(place == nullptr);
+  if (place != nullptr) return nullptr;  // the caller's allocation has been freed meanwhile
   error = register_allocation(*region);
   region->registered = error == 0;
   if (is_shortage(error)) {

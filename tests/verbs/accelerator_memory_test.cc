@@ -2,6 +2,7 @@
 // registered, and deregistered when it has been freed.
 #include <fcntl.h>
 
+#include "registration/accelerator_regions.h"
 #include "unit/test_memory_kind.h"
 #include "verbs/device_memory.h"
 #include "verbs_test_support.h"
@@ -98,6 +99,35 @@ TEST_F(AcceleratorMemoryTest, OtherMemoryAtTheSameAddressIsRegisteredAnew) {
   memory_->release(memory_->acquire(piece(), true));
   EXPECT_EQ(dmabufs(), 2u);
   EXPECT_EQ(fake_verbs::in_use().regions, 1u);
+}
+
+class FreeRegistrar final : public Registrar {
+ public:
+  int register_memory(void*, uint64_t, bool, Registration&) noexcept override { return EFAULT; }
+  int register_accelerator(const AcceleratorRange&, Registration&) noexcept override { return 0; }
+  void deregister_memory(Registration&) noexcept override {}
+};
+
+// A thread may have asked for the allocation before another one freed it.
+TEST_F(AcceleratorMemoryTest, AFormerAllocationAtTheSameAddressIsRefused) {
+  FreeRegistrar registrar;
+  AcceleratorRegions regions(registrar, 10);
+  std::byte* const before = allocation_;
+  DeviceAllocation former, present;
+  ASSERT_TRUE(kind_.describe(before, &former));
+  free_memory();
+  allocation_ = kind_.allocate(bytes, before);
+  ASSERT_EQ(allocation_, before);
+  ASSERT_TRUE(kind_.describe(before, &present));
+  const MemoryRange range{present.base, present.base + 8};
+  int error = 0;
+  const RegisteredRegion* const region = regions.acquire(kind_, present, range, error);
+  ASSERT_NE(region, nullptr);
+  EXPECT_EQ(regions.acquire(kind_, former, range, error), nullptr);
+  EXPECT_EQ(error, EFAULT);
+  EXPECT_EQ(regions.acquire(kind_, present, range, error), region);
+  regions.release(*region);
+  regions.release(*region);
 }
 
 // As with the software device, and no driver for peer memory.
