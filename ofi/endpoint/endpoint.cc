@@ -20,6 +20,8 @@ size_t class_of(Role role) noexcept {
       return FI_CLASS_TX_CTX;
     case Role::receive:
       return FI_CLASS_RX_CTX;
+    case Role::shared_receive:
+      return FI_CLASS_SRX_CTX;
     default:
       return FI_CLASS_EP;
   }
@@ -49,21 +51,28 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, const EndpointCalls& cal
       membership_(membership),
       caps_(info.caps),
       shares_transmit_(info.ep_attr != nullptr && info.ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT),
+      shares_receive_(info.ep_attr != nullptr && info.ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT),
       in_contexts_((info.mode & FI_CONTEXT2) != 0) {
   if (info.tx_attr != nullptr) transmit_.op_flags = info.tx_attr->op_flags;
   if (info.rx_attr != nullptr) receive_.op_flags = info.rx_attr->op_flags;
   if (membership_.parent != nullptr) keys_ = &membership_.parent->keys();
+  if (membership_.role == Role::shared_receive) {
+    receive_.is_shared = receive_.is_selective = true;
+    // The offset that a sender asks for is no place, but says whom the message is for.
+    receive_.entry_options = PTL_ME_MANAGE_LOCAL;
+  }
   domain_.add_user();
 }
 
 int Endpoint::bind(Object* object, uint64_t flags) noexcept {
-  if (is_enabled() && object->fclass != FI_CLASS_CNTR) return -FI_EOPBADSTATE;
+  if (membership_.role == Role::shared_receive && object->fclass != FI_CLASS_AV) return -FI_EINVAL;
+  if (is_enabled() && object->fclass != FI_CLASS_CNTR && membership_.role != Role::shared_receive)
+    return -FI_EOPBADSTATE;
   switch (object->fclass) {
     case FI_CLASS_AV:
-      if (addresses_ != nullptr) return -FI_EBUSY;
-      addresses_ = static_cast<AddressVector*>(reinterpret_cast<fid_av*>(object));
-      addresses_->add_user();
-      return 0;
+      return bind_addresses(*static_cast<AddressVector*>(reinterpret_cast<fid_av*>(object)));
+    case FI_CLASS_SRX_CTX:
+      return bind_receive_context(Endpoint::of(object));
     case FI_CLASS_CQ:
       return bind_queue(CompletionQueue::of(object), flags);
     case FI_CLASS_CNTR:
@@ -81,6 +90,42 @@ int Endpoint::bind(Object* object, uint64_t flags) noexcept {
               "An endpoint cannot be bound to an object of class %zu.\n", object->fclass);
       return -FI_EINVAL;
   }
+}
+
+int Endpoint::bind_addresses(AddressVector& addresses) noexcept {
+  if (addresses_ != nullptr) return -FI_EBUSY;
+  addresses_ = &addresses;
+  addresses_->add_user();
+  return 0;
+}
+
+int Endpoint::bind_receive_context(Endpoint& context) noexcept {
+  if (!shares_receive_ || &context.domain_ != &domain_) return -FI_EINVAL;
+  if (receive_context_ != nullptr) return -FI_EBUSY;
+  const Guard guard(domain_.lock());
+  receive_context_ = &context;
+  context.sharers_.push_back(this);
+  return 0;
+}
+
+// Those that share a receive context have one address vector (man fi_endpoint).
+int Endpoint::join_receive_context() noexcept {
+  if (receive_context_ == nullptr) {
+    FI_WARN(provider(), FI_LOG_EP_CTRL,
+            "Bind the receive context that the endpoint shares before fi_enable.\n");
+    return -FI_EOPBADSTATE;
+  }
+  if (!receive_context_->has_addresses()) return receive_context_->bind_addresses(*addresses_);
+  if (receive_context_->addresses_ == addresses_) return 0;
+  FI_WARN(provider(), FI_LOG_EP_CTRL,
+          "Endpoints that share a receive context have the same address vector.\n");
+  return -FI_EINVAL;
+}
+
+Endpoint& Endpoint::sharer(uint32_t index) noexcept {
+  Endpoint* const named = domain_.endpoint(index);
+  // It may be closed, or the message may name none.
+  return named != nullptr && named->receive_context_ == this ? *named : first_recipient();
 }
 
 int Endpoint::bind_queue(CompletionQueue& queue, uint64_t flags) noexcept {
@@ -145,6 +190,7 @@ int Endpoint::control(int command, void* argument) noexcept {
 }
 
 int Endpoint::check_bindings() noexcept {
+  if (membership_.role == Role::shared_receive) return 0;
   if (ScalableEndpoint* const parent = membership_.parent; parent != nullptr) {
     // Open MPI enables the contexts first.
     if (const int code = parent->enable(); code != 0) return code;
@@ -178,6 +224,7 @@ int Endpoint::enable() noexcept {
   const Guard guard(domain_.lock());
   if (is_enabled()) return 0;
   int code = check_bindings();
+  if (code == 0 && shares_receive_) code = join_receive_context();
   if (code == 0) code = take_index();
   if (code != 0) return code;
   if (membership_.role == Role::transmit) {
@@ -186,6 +233,8 @@ int Endpoint::enable() noexcept {
   }
   return open_channels();
 }
+
+int Endpoint::open_shared() noexcept { return enable(); }
 
 int Endpoint::take_index() noexcept {
   const Network& network = domain_.network();
@@ -205,8 +254,9 @@ int Endpoint::take_index() noexcept {
 
 int Endpoint::open_channels() noexcept {
   domain_.add(*this, index_);
-  int code = tagged_.open();
-  if (code == 0) code = message_.open();
+  int code = 0;
+  if (!shares_receive_) code = tagged_.open();
+  if (code == 0 && !shares_receive_) code = message_.open();
   if (code == 0) code = domain_.regions().add_endpoint(*this);
   return code;
 }
@@ -227,7 +277,10 @@ int Endpoint::name(void* buffer, size_t* size) const noexcept {
   }
   if (membership_.parent != nullptr) return membership_.parent->name(buffer, size);
   const ptl_process_t process = domain_.network().process();
-  const Address address = {.nid = process.phys.nid, .pid = process.phys.pid, .index = index_};
+  const uint32_t receiver = receive_context_ != nullptr ? receive_context_->index_ : index_;
+  const Address address = {.nid = process.phys.nid,
+                           .pid = process.phys.pid,
+                           .index = Address::index_of(index_, receiver)};
   return copy_name(address, domain_.names_as_text(), buffer, size);
 }
 
@@ -294,6 +347,7 @@ void Endpoint::withdraw_deferrals() noexcept {
 void Endpoint::release_bindings() noexcept {
   if (addresses_ != nullptr) addresses_->remove_user();
   if (shared_ != nullptr) shared_->remove_user();
+  if (receive_context_ != nullptr) std::erase(receive_context_->sharers_, this);
   for (const Direction* const direction : {&transmit_, &receive_})
     if (direction->queue != nullptr) direction->queue->remove_user();
   for (Counter* const counter : {counters_.send, counters_.receive, counters_.read, counters_.write,
@@ -304,6 +358,11 @@ void Endpoint::release_bindings() noexcept {
 int Endpoint::close() noexcept {
   {
     const Guard guard(domain_.lock());
+    if (!sharers_.empty()) {
+      FI_WARN(provider(), FI_LOG_EP_CTRL, "%zu endpoints share the context; close them first.\n",
+              sharers_.size());
+      return -FI_EBUSY;
+    }
     const ptl_handle_ni_t interface = domain_.network().interface();
     if (is_enabled()) {
       const bool receives = membership_.role != Role::transmit;

@@ -27,10 +27,14 @@ namespace lintel::ofi {
 struct Direction {
   CompletionQueue* queue = nullptr;
   bool is_selective = false;  // only operations with FI_COMPLETION give entries
-  uint64_t op_flags = 0;      // of calls that have no flags of their own
+  // Those that share a receive context have queues, so messages tell whom they are for.
+  bool is_shared = false;
+  unsigned entry_options = 0;  // of posted receives, beside the usual ones
+  uint64_t op_flags = 0;       // of calls that have no flags of their own
 
+  // Of a shared receive context: whether an entry is wanted in any case.
   [[nodiscard]] bool reports(uint64_t flags) const noexcept {
-    return queue != nullptr && (!is_selective || (flags & FI_COMPLETION) != 0);
+    return (queue != nullptr || is_shared) && (!is_selective || (flags & FI_COMPLETION) != 0);
   }
   // A work gives an entry only if it asks for that.
   [[nodiscard]] bool reports(uint64_t flags, const Deferral* deferral) const noexcept {
@@ -62,8 +66,9 @@ struct EndpointCalls {
 
 class ScalableEndpoint;
 
-// What an endpoint is: itself, or a context of a scalable one.
-enum class Role { whole, transmit, receive };
+// What an endpoint is: itself, a context of a scalable one, or what others receive through
+// (fi_srx_context), which has blocks of memory and receives in their place.
+enum class Role { whole, transmit, receive, shared_receive };
 struct Membership {
   ScalableEndpoint* parent = nullptr;
   Role role = Role::whole;
@@ -82,6 +87,9 @@ class Endpoint : public fid_ep {
     return of(reinterpret_cast<fid_ep*>(object));
   }
   int close() noexcept;
+  // fi_srx_context: it is enabled from the start. Returns 0 or a negative error number; then
+  // close() is called.
+  [[nodiscard]] int open_shared() noexcept;
   int bind(Object* object, uint64_t flags) noexcept;
   int control(int command, void* argument) noexcept;
   int name(void* buffer, size_t* size) const noexcept;
@@ -105,6 +113,16 @@ class Endpoint : public fid_ep {
   [[nodiscard]] ClaimedMessages& claimed() noexcept { return claimed_; }
   [[nodiscard]] size_t least_free() const noexcept { return least_free_; }
   [[nodiscard]] const AddressVector& addresses() const noexcept { return *addresses_; }
+  // A shared receive context has the vector of the endpoints that share it.
+  [[nodiscard]] bool has_addresses() const noexcept { return addresses_ != nullptr; }
+  // Whom a message is reported to: one of those that share this, or this.
+  [[nodiscard]] Endpoint& recipient(uint32_t index) noexcept {
+    return membership_.role != Role::shared_receive ? *this : sharer(index);
+  }
+  // Whom the end of a receive without a message is reported to.
+  [[nodiscard]] Endpoint& first_recipient() noexcept {
+    return sharers_.empty() ? *this : *sharers_.front();
+  }
   // The fi_addr_t of a sender, for completions.
   [[nodiscard]] fi_addr_t source(fi_addr_t encoded) const noexcept {
     return (caps_ & FI_SOURCE) != 0 ? addresses_->find(encoded) : FI_ADDR_NOTAVAIL;
@@ -183,6 +201,10 @@ class Endpoint : public fid_ep {
 
   int bind_queue(CompletionQueue& queue, uint64_t flags) noexcept;
   int bind_counter(Counter& counter, uint64_t flags) noexcept;
+  int bind_addresses(AddressVector& addresses) noexcept;
+  int bind_receive_context(Endpoint& context) noexcept;
+  [[nodiscard]] int join_receive_context() noexcept;
+  [[nodiscard]] Endpoint& sharer(uint32_t index) noexcept;
   int enable() noexcept;
   [[nodiscard]] int check_bindings() noexcept;
   [[nodiscard]] int take_index() noexcept;
@@ -198,12 +220,15 @@ class Endpoint : public fid_ep {
   const Membership membership_;
   const uint64_t caps_;
   const bool shares_transmit_;  // FI_SHARED_CONTEXT
+  const bool shares_receive_;   // the same
   const bool in_contexts_;      // contexts have room for an Operation (FI_CONTEXT2)
   Direction transmit_;
   Direction receive_;
   EndpointCounters counters_;
   AddressVector* addresses_ = nullptr;
   TransmitContext* shared_ = nullptr;
+  Endpoint* receive_context_ = nullptr;  // that is shared
+  std::vector<Endpoint*> sharers_;       // of this receive context
   uint32_t index_ = no_index;
   uint32_t own_keys_ = 0;
   uint32_t* keys_ = &own_keys_;  // of long messages

@@ -4,19 +4,12 @@
 
 #include <portals4.h>
 
+#include "endpoint/arrival.h"
 #include "endpoint/endpoint.h"
 #include "endpoint/operation.h"
 #include "wire/message_header.h"
 
 namespace lintel::ofi {
-
-// What a receiver knows of a message.
-struct Arrival {
-  MessageHeader header;
-  ptl_match_bits_t bits;
-  size_t length;     // bytes that the sender sent
-  fi_addr_t sender;  // name in 64 bits
-};
 
 [[nodiscard]] inline uint64_t message_flag(const Operation& operation) noexcept {
   return operation.has(is_message) ? FI_MSG : FI_TAGGED;
@@ -29,6 +22,8 @@ struct Arrival {
                                            ptl_match_bits_t bits) noexcept {
   return operation.has(is_message) ? 0 : bits & ~long_bit;
 }
+
+// What is reported at a shared receive context goes to one of the endpoints that share it.
 
 // A receive whose data is in place: `kept` bytes of it.
 void complete_receive(Operation& operation, const Arrival& arrival, size_t kept);

@@ -1,4 +1,5 @@
 // The functions of fi_ops_msg. Message path.
+#include "base/unsupported.h"
 #include "endpoint/endpoint.h"
 #include "transfer/deferred.h"
 #include "transfer/receive.h"
@@ -61,17 +62,40 @@ ssize_t inject_data(fid_ep* endpoint, const void* buffer, size_t length, uint64_
                 true);
 }
 
+constexpr fi_ops_msg all_calls = {.size = sizeof(fi_ops_msg),
+                                  .recv = receive,
+                                  .recvv = receive_pieces,
+                                  .recvmsg = receive_message,
+                                  .send = send_one,
+                                  .sendv = send_pieces,
+                                  .sendmsg = send_message,
+                                  .inject = inject_one,
+                                  .senddata = send_data,
+                                  .injectdata = inject_data};
+
+constexpr fi_ops_msg without_receives() noexcept {
+  fi_ops_msg calls = all_calls;
+  calls.recv = unsupported(&fi_ops_msg::recv);
+  calls.recvv = unsupported(&fi_ops_msg::recvv);
+  calls.recvmsg = unsupported(&fi_ops_msg::recvmsg);
+  return calls;
+}
+
+constexpr fi_ops_msg without_sends() noexcept {
+  fi_ops_msg calls = all_calls;
+  calls.send = unsupported(&fi_ops_msg::send);
+  calls.sendv = unsupported(&fi_ops_msg::sendv);
+  calls.sendmsg = unsupported(&fi_ops_msg::sendmsg);
+  calls.inject = unsupported(&fi_ops_msg::inject);
+  calls.senddata = unsupported(&fi_ops_msg::senddata);
+  calls.injectdata = unsupported(&fi_ops_msg::injectdata);
+  return calls;
+}
+
 }  // namespace
 
-fi_ops_msg message_ops = {.size = sizeof(fi_ops_msg),
-                          .recv = receive,
-                          .recvv = receive_pieces,
-                          .recvmsg = receive_message,
-                          .send = send_one,
-                          .sendv = send_pieces,
-                          .sendmsg = send_message,
-                          .inject = inject_one,
-                          .senddata = send_data,
-                          .injectdata = inject_data};
+fi_ops_msg message_ops = all_calls;
+fi_ops_msg message_send_ops = without_receives();
+fi_ops_msg message_receive_ops = without_sends();
 
 }  // namespace lintel::ofi

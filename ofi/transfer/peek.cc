@@ -32,7 +32,7 @@ void keep(Operation& operation, const Arrival& arrival, const ptl_event_t& event
   const auto* const data = static_cast<const std::byte*>(event.start);
   const bool is_long = (arrival.bits & long_bit) != 0;
   operation.endpoint->claimed().add(
-      {operation.context, arrival.header, arrival.bits, arrival.length, arrival.sender,
+      {operation.context, arrival,
        is_long ? std::vector<std::byte>() : std::vector<std::byte>(data, data + event.mlength)});
 }
 
@@ -92,8 +92,8 @@ ssize_t receive_claimed(Endpoint& endpoint, const ReceiveRequest& request) {
             request.context);
     return -FI_EINVAL;
   }
-  const Arrival arrival = {message->header, message->bits, message->length, message->sender};
-  const bool is_long = (message->bits & long_bit) != 0;
+  const Arrival& arrival = message->arrival;
+  const bool is_long = (arrival.bits & long_bit) != 0;
   Operation& operation = endpoint.begin_operation(OwnerKind::receive, request.context);
   if (endpoint.receive().reports(request.flags)) operation.state |= reports_completion;
   if ((request.flags & FI_DISCARD) != 0) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/limits.h"
 #include "base/provider.h"
 #include "endpoint/report.h"
 #include "endpoint/segments.h"
@@ -99,7 +100,8 @@ void take_memory(Operation& operation, const ReceiveRequest& request) {
 
 Arrival arrival_of(const ptl_event_t& event) noexcept {
   const MessageHeader header{event.hdr_data};
-  return {header, event.match_bits, event.rlength, encode(event.initiator, header.index())};
+  return {header, event.match_bits, event.rlength, encode(event.initiator, header.index()),
+          static_cast<uint32_t>(event.remote_offset % most_endpoints)};
 }
 
 ssize_t make_criteria(const Endpoint& endpoint, const ReceiveRequest& request,
@@ -113,6 +115,7 @@ ssize_t make_criteria(const Endpoint& endpoint, const ReceiveRequest& request,
   entry.match_bits = request.tag & ~long_bit;
   entry.ignore_bits = request.ignore | long_bit;
   if (from_any) return 0;
+  if (!endpoint.has_addresses()) return -FI_ENOAV;
   const fi_addr_t name = endpoint.addresses().resolve(request.source);
   if (name == FI_ADDR_NOTAVAIL) return -FI_EINVAL;
   const Peer peer(name);
@@ -155,8 +158,8 @@ ssize_t post_receive(Endpoint& endpoint, const ReceiveRequest& request) {
   const Guard guard(endpoint.domain().lock());
   ptl_me_t entry;
   if (const ssize_t code = make_criteria(endpoint, request, entry); code != 0) return code;
-  entry.options =
-      PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE;
+  entry.options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE |
+                  PTL_ME_EVENT_UNLINK_DISABLE | endpoint.receive().entry_options;
   Operation& operation =
       endpoint.begin_operation(OwnerKind::receive, request.context, request.deferral);
   if (endpoint.receive().reports(request.flags, request.deferral))
@@ -210,7 +213,7 @@ void fetch(Operation& operation, const Arrival& arrival, OwnerKind kind) {
   const Peer sender(arrival.sender);
   operation.kind = kind;
   operation.tag = arrival.bits;
-  operation.header = arrival.header.bits;
+  operation.header = arrival.header.with_key(arrival.recipient).bits;  // the key is used below
   operation.extra = arrival.length;
   operation.set_sender(sender.process);
   // The length 0 also tells the sender that its message is not needed any more.
@@ -236,7 +239,7 @@ void fetch_ended(Operation& operation, const ptl_event_t& event) {
   release_memory(operation);
   const MessageHeader header{operation.header};
   const Arrival arrival = {header, operation.tag, operation.extra,
-                           encode(operation.sender(), header.index())};
+                           encode(operation.sender(), header.index()), header.key()};
   if (event.ni_fail_type != PTL_NI_OK) {
     fail_receive(operation, error_of_failure(event.ni_fail_type),
                  static_cast<int>(event.ni_fail_type));

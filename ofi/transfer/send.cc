@@ -19,7 +19,7 @@ struct Envelope {
   Envelope(const Endpoint& endpoint, fi_addr_t target, uint64_t tag, uint64_t header,
            bool is_message) noexcept
       : peer(endpoint.addresses().resolve(target)),
-        portal(peer.portal(is_message ? Portal::message : Portal::tagged)),
+        portal(peer.channel(is_message)),
         bits(is_message ? endpoint.index() : tag & ~long_bit),
         header(header | MessageHeader::with_index(endpoint.index())) {}
 
@@ -38,7 +38,7 @@ struct Source {
 ssize_t put_copy(Endpoint& endpoint, const void* buffer, size_t length, const Envelope& envelope) {
   const int code = PtlPut(endpoint.domain().network().quiet(), reinterpret_cast<ptl_size_t>(buffer),
                           length, PTL_NO_ACK_REQ, envelope.peer.process, envelope.portal,
-                          envelope.bits, 0, nullptr, envelope.header);
+                          envelope.bits, envelope.peer.recipient(), nullptr, envelope.header);
   if (code == PTL_OK) [[likely]]
     return 0;
   return failed(FI_LOG_EP_DATA, "PtlPut", code);
@@ -131,10 +131,11 @@ ssize_t send_eager(Endpoint& endpoint, const SendRequest& request, size_t length
   if (request.deferral != nullptr && !operation.has(has_segments))
     source.descriptor = request.deferral->descriptor(
         acknowledged ? Counter::Counted::answers : Counter::Counted::sends, source.descriptor);
-  code = make(PutCall{source.descriptor, source.offset, length,
-                      acknowledged ? PTL_ACK_REQ : PTL_NO_ACK_REQ, envelope.peer.process,
-                      envelope.portal, envelope.bits, 0, &operation, envelope.header},
-              request.deferral);
+  code = make(
+      PutCall{source.descriptor, source.offset, length, acknowledged ? PTL_ACK_REQ : PTL_NO_ACK_REQ,
+              envelope.peer.process, envelope.portal, envelope.bits, envelope.peer.recipient(),
+              &operation, envelope.header},
+      request.deferral);
   if (code != PTL_OK) return give_up(operation, "PtlPut", code);
   return finish_start(operation);
 }
@@ -179,8 +180,8 @@ ssize_t send_long(Endpoint& endpoint, const SendRequest& request, size_t length,
   code = offer(operation, request, envelope, key);
   if (code != PTL_OK) return give_up(operation, "PtlMEAppend of a long message", code);
   code = make(PutCall{source.descriptor, source.offset, length, PTL_ACK_REQ, envelope.peer.process,
-                      envelope.portal, envelope.bits | long_bit, 0, &operation,
-                      envelope.header | uint64_t{key} << MessageHeader::key_shift},
+                      envelope.portal, envelope.bits | long_bit, envelope.peer.recipient(),
+                      &operation, envelope.header | uint64_t{key} << MessageHeader::key_shift},
               request.deferral);
   if (code != PTL_OK) {
     PtlMEUnlink(endpoint.posted().entry(operation));

@@ -1,6 +1,7 @@
 // The functions of fi_ops_tagged. Message path.
 #include <rdma/fi_tagged.h>
 
+#include "base/unsupported.h"
 #include "endpoint/endpoint.h"
 #include "transfer/deferred.h"
 #include "transfer/peek.h"
@@ -69,17 +70,40 @@ ssize_t inject_data(fid_ep* endpoint, const void* buffer, size_t length, uint64_
                 false);
 }
 
+constexpr fi_ops_tagged all_calls = {.size = sizeof(fi_ops_tagged),
+                                     .recv = receive,
+                                     .recvv = receive_pieces,
+                                     .recvmsg = receive_message,
+                                     .send = send_one,
+                                     .sendv = send_pieces,
+                                     .sendmsg = send_message,
+                                     .inject = inject_one,
+                                     .senddata = send_data,
+                                     .injectdata = inject_data};
+
+constexpr fi_ops_tagged without_receives() noexcept {
+  fi_ops_tagged calls = all_calls;
+  calls.recv = unsupported(&fi_ops_tagged::recv);
+  calls.recvv = unsupported(&fi_ops_tagged::recvv);
+  calls.recvmsg = unsupported(&fi_ops_tagged::recvmsg);
+  return calls;
+}
+
+constexpr fi_ops_tagged without_sends() noexcept {
+  fi_ops_tagged calls = all_calls;
+  calls.send = unsupported(&fi_ops_tagged::send);
+  calls.sendv = unsupported(&fi_ops_tagged::sendv);
+  calls.sendmsg = unsupported(&fi_ops_tagged::sendmsg);
+  calls.inject = unsupported(&fi_ops_tagged::inject);
+  calls.senddata = unsupported(&fi_ops_tagged::senddata);
+  calls.injectdata = unsupported(&fi_ops_tagged::injectdata);
+  return calls;
+}
+
 }  // namespace
 
-fi_ops_tagged tagged_ops = {.size = sizeof(fi_ops_tagged),
-                            .recv = receive,
-                            .recvv = receive_pieces,
-                            .recvmsg = receive_message,
-                            .send = send_one,
-                            .sendv = send_pieces,
-                            .sendmsg = send_message,
-                            .inject = inject_one,
-                            .senddata = send_data,
-                            .injectdata = inject_data};
+fi_ops_tagged tagged_ops = all_calls;
+fi_ops_tagged tagged_send_ops = without_receives();
+fi_ops_tagged tagged_receive_ops = without_sends();
 
 }  // namespace lintel::ofi

@@ -257,20 +257,5 @@ TEST(CapabilityTest, WithoutHintsAllOfThemAreOffered) {
   });
 }
 
-TEST(CapabilityTest, ReceiveContextsAreNotShared) {
-  run_alone([](Rank&) {
-    const Loop loop(FI_TAGGED);
-    EXPECT_EQ(loop.side.info().domain_attr->max_ep_srx_ctx, 0u);
-    const Info hints = make_hints();
-    hints->domain_attr->max_ep_srx_ctx = 1;
-    EXPECT_EQ(get_info(hints.get()), nullptr);
-    hints->domain_attr->max_ep_srx_ctx = 0;
-    hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
-    EXPECT_EQ(get_info(hints.get()), nullptr);
-    fid_ep* opened = nullptr;
-    EXPECT_EQ(fi_srx_context(loop.side.domain(), nullptr, &opened, nullptr), -FI_ENOSYS);
-  });
-}
-
 }  // namespace
 }  // namespace lintel::test::ofi

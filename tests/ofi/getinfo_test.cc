@@ -116,7 +116,7 @@ TEST(GetInfoTest, WhatCannotBeMetIsRefused) {
     };
     EXPECT_FALSE(refused([](fi_info&) {}));
     EXPECT_TRUE(refused([](fi_info& hints) { hints.ep_attr->type = FI_EP_MSG; }));
-    EXPECT_TRUE(refused([](fi_info& hints) { hints.ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT; }));
+    EXPECT_TRUE(refused([](fi_info& hints) { hints.domain_attr->max_ep_srx_ctx = 257; }));
     EXPECT_TRUE(refused([](fi_info& hints) { hints.ep_attr->max_msg_size = SIZE_MAX; }));
     EXPECT_TRUE(refused([](fi_info& hints) { hints.ep_attr->max_order_waw_size = 1 << 20; }));
     EXPECT_TRUE(refused([](fi_info& hints) { hints.tx_attr->inject_size = 513; }));
