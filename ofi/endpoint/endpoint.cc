@@ -293,6 +293,12 @@ int Endpoint::get_option(int level, int option, void* value, size_t* size) const
 }
 
 int Endpoint::set_option(int level, int option, const void* value, size_t size) noexcept {
+  if (level == FI_OPT_ENDPOINT && option == FI_OPT_FI_HMEM_P2P) {
+    if (size != sizeof(int)) return -FI_EINVAL;
+    const int wanted = *static_cast<const int*>(value);
+    // Portals decides how memory of devices is reached.
+    return wanted == FI_HMEM_P2P_ENABLED || wanted == FI_HMEM_P2P_PREFERRED ? 0 : -FI_EOPNOTSUPP;
+  }
   if (level != FI_OPT_ENDPOINT || option != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
   if (size != sizeof least_free_) return -FI_EINVAL;
   memcpy(&least_free_, value, sizeof least_free_);

@@ -79,7 +79,7 @@ void fill_domain(uint32_t api_version, const fi_domain_attr* hints, const fi_inf
   attr.data_progress = or_else(asked.data_progress, FI_PROGRESS_MANUAL);
   attr.resource_mgmt = or_else(asked.resource_mgmt, FI_RM_ENABLED);
   attr.av_type = or_else(asked.av_type, FI_AV_MAP);
-  attr.mr_mode = registration_mode(api_version, asked.mr_mode);
+  attr.mr_mode = registration_mode(api_version, asked.mr_mode, info.caps);
   attr.mr_key_size = key_bytes;
   attr.cq_data_size = data_bytes;
   attr.cq_cnt = most_queues;

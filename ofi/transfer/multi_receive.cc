@@ -1,10 +1,10 @@
 #include "transfer/multi_receive.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/provider.h"
 #include "endpoint/report.h"
+#include "endpoint/segments.h"
 
 namespace lintel::ofi {
 namespace {
@@ -78,8 +78,8 @@ void part_found_header(Operation& operation, const ptl_event_t& event) {
   const size_t room = operation.length - offset_of(operation);
   offset_of(operation) += std::min(arrival.length, room);
   if ((arrival.bits & long_bit) != 0) return fetch_part(operation, arrival, place, room);
-  const size_t kept = std::min<size_t>(event.mlength, room);
-  if (kept != 0) memcpy(place, event.start, kept);
+  size_t kept = std::min<size_t>(event.mlength, room);
+  if (!copy_payload(place, event.start, kept)) kept = 0;
   report_arrival(*operation.endpoint, operation, arrival, operation.context, place, kept);
 }
 

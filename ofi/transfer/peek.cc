@@ -1,7 +1,6 @@
 #include "transfer/peek.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/provider.h"
 #include "endpoint/report.h"
@@ -107,9 +106,12 @@ ssize_t receive_claimed(Endpoint& endpoint, const ReceiveRequest& request) {
     return 0;
   }
   operation.buffer = request.count == 1 ? request.pieces->iov_base : nullptr;
-  const size_t kept =
-      scatter(request.pieces, request.count, message->data.data(), message->data.size());
-  complete_receive(operation, arrival, kept);
+  const size_t kept = std::min(message->data.size(), total_bytes(request.pieces, request.count));
+  if (scatter(request.pieces, request.count, message->data.data(), kept)) {
+    complete_receive(operation, arrival, kept);
+  } else {
+    fail_receive(operation, FI_EFAULT, PTL_NI_SEGV);
+  }
   return 0;
 }
 

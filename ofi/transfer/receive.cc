@@ -1,7 +1,6 @@
 #include "transfer/receive.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/limits.h"
 #include "base/provider.h"
@@ -198,14 +197,16 @@ void receive_found_header(Operation& operation, const ptl_event_t& event) {
   unpost(operation);
   const Arrival arrival = arrival_of(event);
   if ((arrival.bits & long_bit) != 0) return fetch(operation, arrival);
-  size_t kept = std::min<size_t>(event.mlength, operation.length);
+  const size_t kept = std::min<size_t>(event.mlength, operation.length);
+  bool is_copied = false;
   if (operation.has(has_segments)) {
     auto& segments = *static_cast<Segments*>(operation.buffer);
-    kept = scatter(segments.pieces.data(), segments.count, event.start, kept);
+    is_copied = scatter(segments.pieces.data(), segments.count, event.start, kept);
     release_memory(operation);
-  } else if (kept != 0) {
-    memcpy(operation.buffer, event.start, kept);
+  } else {
+    is_copied = copy_payload(operation.buffer, event.start, kept);
   }
+  if (!is_copied) return fail_receive(operation, FI_EFAULT, PTL_NI_SEGV);
   complete_receive(operation, arrival, kept);
 }
 

@@ -242,7 +242,7 @@ ssize_t send(Endpoint& endpoint, const SendRequest& request) {
     char gathered[inject_bytes];
     const void* buffer = request.count != 0 ? request.pieces->iov_base : nullptr;
     if (request.count > 1) {
-      gather(gathered, sizeof gathered, request.pieces, request.count);
+      if (!gather(gathered, sizeof gathered, request.pieces, request.count)) return -FI_EFAULT;
       buffer = gathered;
     }
     const ssize_t code = put_copy(endpoint, buffer, length, envelope);
