@@ -30,7 +30,11 @@ class CompletionQueue : public fid_cq {
   // With the lock of the domain.
   void push(const fi_cq_tagged_entry& entry, fi_addr_t source = FI_ADDR_NOTAVAIL) {
     if (ring_.empty() && room_ != 0) [[likely]] {
-      memcpy(place_, &entry, entry_bytes_);
+      if (entry_bytes_ == sizeof entry) [[likely]] {
+        memcpy(place_, &entry, sizeof entry);
+      } else {
+        memcpy(place_, &entry, entry_bytes_);
+      }
       place_ += entry_bytes_;
       --room_;
       if (sources_ != nullptr) *sources_++ = source;

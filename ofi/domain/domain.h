@@ -116,4 +116,21 @@ class Domain : public fid_domain {
   std::vector<Endpoint*> senders_;
 };
 
+inline bool EventPump::handle_event() {
+  if (domain_.watcher().is_taking()) [[unlikely]]
+    return false;
+  ptl_event_t event;
+  const int code = PtlEQGet(domain_.network().events(), &event);
+  if (code == PTL_OK) [[likely]] {
+    handle_(domain_, event);
+    return true;
+  }
+  if (code == PTL_EQ_EMPTY) {
+    found_nothing();
+    return false;
+  }
+  take(event, code);
+  return code == PTL_EQ_DROPPED;
+}
+
 }  // namespace lintel::ofi

@@ -255,8 +255,8 @@ int Endpoint::take_index() noexcept {
 int Endpoint::open_channels() noexcept {
   domain_.add(*this, index_);
   int code = 0;
-  if (!shares_receive_) code = tagged_.open();
-  if (code == 0 && !shares_receive_) code = message_.open();
+  if (!shares_receive_) code = tagged_.open(portal(Portal::tagged));
+  if (code == 0 && !shares_receive_) code = message_.open(portal(Portal::message));
   if (code == 0) code = domain_.regions().add_endpoint(*this);
   return code;
 }

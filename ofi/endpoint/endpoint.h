@@ -115,9 +115,11 @@ class Endpoint : public fid_ep {
   [[nodiscard]] const AddressVector& addresses() const noexcept { return *addresses_; }
   // A shared receive context has the vector of the endpoints that share it.
   [[nodiscard]] bool has_addresses() const noexcept { return addresses_ != nullptr; }
+  // Endpoints receive through it (fi_srx_context).
+  [[nodiscard]] bool is_shared() const noexcept { return receive_.is_shared; }
   // Whom a message is reported to: one of those that share this, or this.
   [[nodiscard]] Endpoint& recipient(uint32_t index) noexcept {
-    return membership_.role != Role::shared_receive ? *this : sharer(index);
+    return is_shared() ? sharer(index) : *this;
   }
   // Whom the end of a receive without a message is reported to.
   [[nodiscard]] Endpoint& first_recipient() noexcept {
@@ -148,10 +150,7 @@ class Endpoint : public fid_ep {
     return operation;
   }
   void end_operation(Operation& operation) {
-    if (!operation.has(is_pooled)) return;
-    if (operation.has(is_deferred)) [[unlikely]]
-      deferral_of(operation).end();
-    pool_.give_back(&operation);
+    if (operation.has(is_pooled)) end_pooled(operation);
   }
   // Of an operation that has not begun in the end. Its deferral stays.
   void abandon(Operation& operation) {
@@ -199,6 +198,11 @@ class Endpoint : public fid_ep {
  private:
   static constexpr uint32_t no_index = UINT32_MAX;
 
+  void end_pooled(Operation& operation) {
+    if (operation.has(is_deferred)) [[unlikely]]
+      deferral_of(operation).end();
+    pool_.give_back(&operation);
+  }
   int bind_queue(CompletionQueue& queue, uint64_t flags) noexcept;
   int bind_counter(Counter& counter, uint64_t flags) noexcept;
   int bind_addresses(AddressVector& addresses) noexcept;
@@ -242,8 +246,8 @@ class Endpoint : public fid_ep {
   size_t probes_ = 0;
   fi_addr_t probed_peer_ = 0;
   ptl_handle_me_t probe_entry_ = PTL_INVALID_HANDLE;
-  Channel tagged_{*this, Portal::tagged};
-  Channel message_{*this, Portal::message};
+  Channel tagged_{*this, domain_, posted_};
+  Channel message_{*this, domain_, posted_};
 };
 
 }  // namespace lintel::ofi

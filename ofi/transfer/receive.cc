@@ -12,7 +12,60 @@
 namespace lintel::ofi {
 namespace {
 
-void describe_memory(const Operation& operation, ptl_me_t& entry) {
+// Common steps of receives, without a call.
+
+[[gnu::always_inline]] inline Arrival read_arrival(const ptl_event_t& event) noexcept {
+  const MessageHeader header{event.hdr_data};
+  return {header, event.match_bits, event.rlength, encode(event.initiator, header.index()),
+          static_cast<uint32_t>(event.remote_offset % most_endpoints)};
+}
+
+ssize_t set_sender(const Endpoint& endpoint, const ReceiveRequest& request,
+                   ptl_me_t& entry) noexcept {
+  if (!endpoint.has_addresses()) return -FI_ENOAV;
+  const fi_addr_t name = endpoint.addresses().resolve(request.source);
+  if (name == FI_ADDR_NOTAVAIL) return -FI_EINVAL;
+  const Peer peer(name);
+  entry.match_id = peer.process;
+  if (request.is_message) {  // which have the index of the sender in the place of a tag
+    entry.match_bits = peer.index;
+    entry.ignore_bits = long_bit;
+  }
+  return 0;
+}
+
+[[gnu::always_inline]] inline ssize_t set_criteria(const Endpoint& endpoint,
+                                                   const ReceiveRequest& request,
+                                                   ptl_me_t& entry) noexcept {
+  entry.ct_handle = PTL_CT_NONE;
+  entry.uid = PTL_UID_ANY;
+  entry.min_free = 0;
+  entry.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
+  entry.match_bits = request.tag & ~long_bit;
+  entry.ignore_bits = request.ignore | long_bit;
+  if (request.source == FI_ADDR_UNSPEC || (endpoint.caps() & FI_DIRECTED_RECV) == 0) [[likely]]
+    return 0;
+  return set_sender(endpoint, request, entry);
+}
+
+void note_pieces(Operation& operation, const ReceiveRequest& request) {
+  auto* const segments = new Segments;
+  std::copy_n(request.pieces, request.count, segments->pieces.begin());
+  segments->count = request.count;
+  operation.buffer = segments;
+  operation.length = total_bytes(request.pieces, request.count);
+  operation.state |= has_segments;
+}
+
+[[gnu::always_inline]] inline void note_memory(Operation& operation,
+                                               const ReceiveRequest& request) {
+  if (request.count > 1) [[unlikely]]
+    return note_pieces(operation, request);
+  operation.buffer = request.count == 1 ? request.pieces->iov_base : nullptr;
+  operation.length = request.count == 1 ? request.pieces->iov_len : 0;
+}
+
+[[gnu::always_inline]] inline void describe_memory(const Operation& operation, ptl_me_t& entry) {
   if (operation.has(has_segments)) [[unlikely]] {
     auto& segments = *static_cast<Segments*>(operation.buffer);
     entry.start = segments.pieces.data();
@@ -84,46 +137,14 @@ ptl_handle_md_t reply_descriptor(Operation& operation, ptl_size_t& offset) {
 }  // namespace
 
 void take_memory(Operation& operation, const ReceiveRequest& request) {
-  if (request.count <= 1) [[likely]] {
-    operation.buffer = request.count == 1 ? request.pieces->iov_base : nullptr;
-    operation.length = request.count == 1 ? request.pieces->iov_len : 0;
-    return;
-  }
-  auto* const segments = new Segments;
-  std::copy_n(request.pieces, request.count, segments->pieces.begin());
-  segments->count = request.count;
-  operation.buffer = segments;
-  operation.length = total_bytes(request.pieces, request.count);
-  operation.state |= has_segments;
+  note_memory(operation, request);
 }
 
-Arrival arrival_of(const ptl_event_t& event) noexcept {
-  const MessageHeader header{event.hdr_data};
-  return {header, event.match_bits, event.rlength, encode(event.initiator, header.index()),
-          static_cast<uint32_t>(event.remote_offset % most_endpoints)};
-}
+Arrival arrival_of(const ptl_event_t& event) noexcept { return read_arrival(event); }
 
 ssize_t make_criteria(const Endpoint& endpoint, const ReceiveRequest& request,
                       ptl_me_t& entry) noexcept {
-  entry.ct_handle = PTL_CT_NONE;
-  entry.uid = PTL_UID_ANY;
-  entry.min_free = 0;
-  const bool from_any =
-      request.source == FI_ADDR_UNSPEC || (endpoint.caps() & FI_DIRECTED_RECV) == 0;
-  entry.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
-  entry.match_bits = request.tag & ~long_bit;
-  entry.ignore_bits = request.ignore | long_bit;
-  if (from_any) return 0;
-  if (!endpoint.has_addresses()) return -FI_ENOAV;
-  const fi_addr_t name = endpoint.addresses().resolve(request.source);
-  if (name == FI_ADDR_NOTAVAIL) return -FI_EINVAL;
-  const Peer peer(name);
-  entry.match_id = peer.process;
-  if (request.is_message) {  // which have the index of the sender in the place of a tag
-    entry.match_bits = peer.index;
-    entry.ignore_bits = long_bit;
-  }
-  return 0;
+  return set_criteria(endpoint, request, entry);
 }
 
 fi_addr_t only_sender(const Endpoint& endpoint, const ReceiveRequest& request,
@@ -156,7 +177,7 @@ ssize_t post_receive(Endpoint& endpoint, const ReceiveRequest& request) {
   if ((request.flags & FI_MULTI_RECV) != 0) return post_multi_receive(endpoint, request);
   const Guard guard(endpoint.domain().lock());
   ptl_me_t entry;
-  if (const ssize_t code = make_criteria(endpoint, request, entry); code != 0) return code;
+  if (const ssize_t code = set_criteria(endpoint, request, entry); code != 0) return code;
   entry.options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE |
                   PTL_ME_EVENT_UNLINK_DISABLE | endpoint.receive().entry_options;
   Operation& operation =
@@ -166,7 +187,7 @@ ssize_t post_receive(Endpoint& endpoint, const ReceiveRequest& request) {
   if (request.is_message) operation.state |= is_message;
   operation.tag = request.tag;
   operation.header = only_sender(endpoint, request, entry);
-  take_memory(operation, request);
+  note_memory(operation, request);
   describe_memory(operation, entry);
   Channel& channel = endpoint.channel(request.is_message);
   const ssize_t code = request.deferral == nullptr ? channel.post(entry, operation)
@@ -190,7 +211,7 @@ void receive_arrived(Operation& operation, const ptl_event_t& event) {
     return;
   }
   if (operation.has(has_segments)) release_memory(operation);
-  complete_receive(operation, arrival_of(event), event.mlength);
+  complete_receive(operation, read_arrival(event), event.mlength);
 }
 
 void receive_found_header(Operation& operation, const ptl_event_t& event) {

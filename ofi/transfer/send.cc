@@ -35,7 +35,8 @@ struct Source {
   ptl_size_t offset;
 };
 
-ssize_t put_copy(Endpoint& endpoint, const void* buffer, size_t length, const Envelope& envelope) {
+[[gnu::always_inline]] inline ssize_t put_copy(Endpoint& endpoint, const void* buffer,
+                                               size_t length, const Envelope& envelope) {
   const int code = PtlPut(endpoint.domain().network().quiet(), reinterpret_cast<ptl_size_t>(buffer),
                           length, PTL_NO_ACK_REQ, envelope.peer.process, envelope.portal,
                           envelope.bits, envelope.peer.recipient(), nullptr, envelope.header);
