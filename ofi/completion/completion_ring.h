@@ -30,19 +30,29 @@ class CompletionRing {
   [[nodiscard]] Completion& front() noexcept { return slots_[head_ & mask()]; }
   void pop() noexcept {
     OFI_ASSERT(!empty());
-    front().error.reset();
+    if (front().error != nullptr) [[unlikely]]
+      front().error.reset();
     ++head_;
   }
-  void push(Completion completion) {
-    if (tail_ - head_ == slots_.size()) grow();
-    OFI_ASSERT(tail_ - head_ < slots_.size() && (slots_.size() & mask()) == 0);
-    slots_[tail_ & mask()] = std::move(completion);
-    ++tail_;
+  // A success.
+  void push(const fi_cq_tagged_entry& entry, fi_addr_t source) {
+    Completion& slot = next();
+    slot.entry = entry;
+    slot.source = source;
   }
+  void push_error(std::unique_ptr<CompletionError> error) { next().error = std::move(error); }
 
  private:
   [[nodiscard]] uint64_t mask() const noexcept { return slots_.size() - 1; }
-  void grow() {
+  [[nodiscard]] Completion& next() {
+    if (tail_ - head_ == slots_.size()) [[unlikely]]
+      grow();
+    OFI_ASSERT(tail_ - head_ < slots_.size() && (slots_.size() & mask()) == 0);
+    Completion& slot = slots_[tail_++ & mask()];
+    OFI_ASSERT(slot.error == nullptr);
+    return slot;
+  }
+  [[gnu::cold, gnu::noinline]] void grow() {
     std::vector<Completion> larger(slots_.size() * 2);
     const uint64_t larger_mask = larger.size() - 1;
     for (uint64_t i = head_; i != tail_; ++i)

@@ -139,6 +139,7 @@ int Endpoint::bind_queue(CompletionQueue& queue, uint64_t flags) noexcept {
     direction->is_selective = selective;
     queue.add_user();
   }
+  choose_reports();
   return 0;
 }
 
@@ -164,6 +165,7 @@ int Endpoint::bind_counter(Counter& counter, uint64_t flags) noexcept {
     *place = &counter;
     counter.add_user();
   }
+  choose_reports();
   return 0;
 }
 

@@ -115,6 +115,8 @@ class Endpoint : public fid_ep {
   [[nodiscard]] const AddressVector& addresses() const noexcept { return *addresses_; }
   // A shared receive context has the vector of the endpoints that share it.
   [[nodiscard]] bool has_addresses() const noexcept { return addresses_ != nullptr; }
+  // A received message needs an entry of the queue, and nothing else. False at first.
+  [[nodiscard]] bool reports_plainly() const noexcept { return reports_plainly_; }
   // Endpoints receive through it (fi_srx_context).
   [[nodiscard]] bool is_shared() const noexcept { return receive_.is_shared; }
   // Whom a message is reported to: one of those that share this, or this.
@@ -218,6 +220,10 @@ class Endpoint : public fid_ep {
   void withdraw_long_send(Operation& operation) noexcept;
   void wait_for_operations() noexcept;
   void release_bindings() noexcept;
+  void choose_reports() noexcept {
+    reports_plainly_ = receive_.queue != nullptr && counters_.receive == nullptr && !is_shared() &&
+                       (caps_ & FI_SOURCE) == 0;
+  }
   void withdraw_deferrals() noexcept;
 
   Domain& domain_;
@@ -226,6 +232,7 @@ class Endpoint : public fid_ep {
   const bool shares_transmit_;  // FI_SHARED_CONTEXT
   const bool shares_receive_;   // the same
   const bool in_contexts_;      // contexts have room for an Operation (FI_CONTEXT2)
+  bool reports_plainly_ = false;
   Direction transmit_;
   Direction receive_;
   EndpointCounters counters_;

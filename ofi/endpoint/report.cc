@@ -32,8 +32,8 @@ void report_cut(CompletionQueue& queue, const fi_cq_tagged_entry& entry, size_t 
 
 }  // namespace
 
-void report_arrival_in_general(Endpoint& endpoint, const Operation& operation,
-                               const Arrival& arrival, void* context, void* buffer, size_t kept) {
+void report_arrival(Endpoint& endpoint, const Operation& operation, const Arrival& arrival,
+                    void* context, void* buffer, size_t kept) {
   Endpoint& recipient = endpoint.recipient(arrival.recipient);
   const bool is_cut = kept < arrival.length;
   if (Counter* const counter = counter_of(operation, recipient.counters().receive);
@@ -61,6 +61,13 @@ void report_arrival_in_general(Endpoint& endpoint, const Operation& operation,
       (recipient.caps() & FI_SOURCE) != 0)
     return report_unknown_sender(*queue, entry, arrival.sender);
   queue->push(entry, source);
+}
+
+void complete_receive(Operation& operation, const Arrival& arrival, size_t kept) {
+  Endpoint& endpoint = *operation.endpoint;
+  report_arrival(endpoint, operation, arrival, context_of(operation),
+                 operation.has(has_segments) ? nullptr : operation.buffer, kept);
+  endpoint.end_operation(operation);
 }
 
 void fail_receive(Operation& operation, int error, int provider_error, uint64_t extra_flags) {

@@ -32,27 +32,10 @@ void report_peek(Operation& operation, const Arrival& arrival);
 
 // Adds an entry to the queue; an error entry if the message was cut or its sender is not in the
 // address vector. Frees nothing.
-void report_arrival_in_general(Endpoint& endpoint, const Operation& operation,
-                               const Arrival& arrival, void* context, void* buffer, size_t kept);
-// The same; the common case is one straight piece.
-[[gnu::always_inline]] inline void report_arrival(Endpoint& endpoint, const Operation& operation,
-                                                  const Arrival& arrival, void* context,
-                                                  void* buffer, size_t kept) {
-  if ((operation.state & (reports_completion | is_deferred)) != reports_completion ||
-      kept < arrival.length || endpoint.counters().receive != nullptr || endpoint.is_shared() ||
-      (endpoint.caps() & FI_SOURCE) != 0) [[unlikely]]
-    return report_arrival_in_general(endpoint, operation, arrival, context, buffer, kept);
-  endpoint.receive().queue->push({context, receive_flags(operation, arrival.header), kept, buffer,
-                                  arrival.header.data(), reported_tag(operation, arrival.bits)});
-}
+void report_arrival(Endpoint& endpoint, const Operation& operation, const Arrival& arrival,
+                    void* context, void* buffer, size_t kept);
 // A receive whose data is in place: `kept` bytes of it.
-[[gnu::always_inline]] inline void complete_receive(Operation& operation, const Arrival& arrival,
-                                                    size_t kept) {
-  Endpoint& endpoint = *operation.endpoint;
-  report_arrival(endpoint, operation, arrival, context_of(operation),
-                 operation.has(has_segments) ? nullptr : operation.buffer, kept);
-  endpoint.end_operation(operation);
-}
+void complete_receive(Operation& operation, const Arrival& arrival, size_t kept);
 
 void complete_send(Operation& operation);
 void fail_send(Operation& operation, ptl_ni_fail_t failure);

@@ -14,14 +14,8 @@ namespace {
 
 // Common steps of receives, without a call.
 
-[[gnu::always_inline]] inline Arrival read_arrival(const ptl_event_t& event) noexcept {
-  const MessageHeader header{event.hdr_data};
-  return {header, event.match_bits, event.rlength, encode(event.initiator, header.index()),
-          static_cast<uint32_t>(event.remote_offset % most_endpoints)};
-}
-
-ssize_t set_sender(const Endpoint& endpoint, const ReceiveRequest& request,
-                   ptl_me_t& entry) noexcept {
+[[gnu::noinline]] ssize_t set_sender(const Endpoint& endpoint, const ReceiveRequest& request,
+                                     ptl_me_t& entry) noexcept {
   if (!endpoint.has_addresses()) return -FI_ENOAV;
   const fi_addr_t name = endpoint.addresses().resolve(request.source);
   if (name == FI_ADDR_NOTAVAIL) return -FI_EINVAL;
@@ -48,7 +42,7 @@ ssize_t set_sender(const Endpoint& endpoint, const ReceiveRequest& request,
   return set_sender(endpoint, request, entry);
 }
 
-void note_pieces(Operation& operation, const ReceiveRequest& request) {
+[[gnu::noinline]] void note_pieces(Operation& operation, const ReceiveRequest& request) {
   auto* const segments = new Segments;
   std::copy_n(request.pieces, request.count, segments->pieces.begin());
   segments->count = request.count;
@@ -94,8 +88,15 @@ void withdraw_receive(Operation& operation) {
   operation.endpoint->abandon(operation);
 }
 
+[[gnu::cold]] ssize_t give_up(Operation& operation, ssize_t code) {
+  release_memory(operation);
+  operation.endpoint->abandon(operation);
+  return code;
+}
+
 // The description of the entry is read at the threshold.
-ssize_t post_deferred(Channel& channel, const ptl_me_t& entry, Operation& operation) {
+[[gnu::noinline]] ssize_t post_deferred(Channel& channel, const ptl_me_t& entry,
+                                        Operation& operation) {
   Endpoint& endpoint = *operation.endpoint;
   EventPump& pump = endpoint.domain().pump();
   if (channel.has_delayed() || !pump.has_room()) return -FI_EAGAIN;
@@ -140,7 +141,11 @@ void take_memory(Operation& operation, const ReceiveRequest& request) {
   note_memory(operation, request);
 }
 
-Arrival arrival_of(const ptl_event_t& event) noexcept { return read_arrival(event); }
+Arrival arrival_of(const ptl_event_t& event) noexcept {
+  const MessageHeader header{event.hdr_data};
+  return {header, event.match_bits, event.rlength, encode(event.initiator, header.index()),
+          static_cast<uint32_t>(event.remote_offset % most_endpoints)};
+}
 
 ssize_t make_criteria(const Endpoint& endpoint, const ReceiveRequest& request,
                       ptl_me_t& entry) noexcept {
@@ -182,21 +187,18 @@ ssize_t post_receive(Endpoint& endpoint, const ReceiveRequest& request) {
                   PTL_ME_EVENT_UNLINK_DISABLE | endpoint.receive().entry_options;
   Operation& operation =
       endpoint.begin_operation(OwnerKind::receive, request.context, request.deferral);
-  if (endpoint.receive().reports(request.flags, request.deferral))
-    operation.state |= reports_completion;
-  if (request.is_message) operation.state |= is_message;
+  operation.state |= static_cast<uint8_t>(
+      (endpoint.receive().reports(request.flags, request.deferral) ? reports_completion : 0) |
+      (request.is_message ? is_message : 0));
   operation.tag = request.tag;
-  operation.header = only_sender(endpoint, request, entry);
+  operation.header = entry.match_id.phys.nid == PTL_NID_ANY ? FI_ADDR_NOTAVAIL
+                                                            : only_sender(endpoint, request, entry);
   note_memory(operation, request);
   describe_memory(operation, entry);
   Channel& channel = endpoint.channel(request.is_message);
   const ssize_t code = request.deferral == nullptr ? channel.post(entry, operation)
                                                    : post_deferred(channel, entry, operation);
-  if (code != 0) {
-    release_memory(operation);
-    endpoint.abandon(operation);
-    return code;
-  }
+  if (code != 0) return give_up(operation, code);
   // The data of a long message may be there to be got.
   if (endpoint.domain().progresses_itself()) endpoint.domain().progress();
   return 0;
@@ -204,6 +206,15 @@ ssize_t post_receive(Endpoint& endpoint, const ReceiveRequest& request) {
 
 void receive_arrived(Operation& operation, const ptl_event_t& event) {
   unpost(operation);
+  Endpoint& endpoint = *operation.endpoint;
+  constexpr uint8_t relevant = reports_completion | is_pooled | is_deferred | has_segments;
+  if ((operation.state & relevant) == reports_completion && endpoint.reports_plainly() &&
+      event.ni_fail_type == PTL_NI_OK && event.mlength == event.rlength) [[likely]] {
+    const MessageHeader header{event.hdr_data};
+    return endpoint.receive().queue->push({operation.context, receive_flags(operation, header),
+                                           event.mlength, operation.buffer, header.data(),
+                                           reported_tag(operation, event.match_bits)});
+  }
   if (event.ni_fail_type != PTL_NI_OK) [[unlikely]] {
     release_memory(operation);
     fail_receive(operation, error_of_failure(event.ni_fail_type),
@@ -211,7 +222,7 @@ void receive_arrived(Operation& operation, const ptl_event_t& event) {
     return;
   }
   if (operation.has(has_segments)) release_memory(operation);
-  complete_receive(operation, read_arrival(event), event.mlength);
+  complete_receive(operation, arrival_of(event), event.mlength);
 }
 
 void receive_found_header(Operation& operation, const ptl_event_t& event) {

@@ -45,6 +45,13 @@ struct Source {
   return failed(FI_LOG_EP_DATA, "PtlPut", code);
 }
 
+[[gnu::noinline]] ssize_t put_gathered(Endpoint& endpoint, const SendRequest& request,
+                                       size_t length, const Envelope& envelope) {
+  char gathered[inject_bytes];
+  if (!gather(gathered, sizeof gathered, request.pieces, request.count)) return -FI_EFAULT;
+  return put_copy(endpoint, gathered, length, envelope);
+}
+
 // With pieces: makes a descriptor that lasts as long as the operation.
 int find_source(Operation& operation, const SendRequest& request, ptl_handle_md_t whole_memory,
                 unsigned options, Source& source) {
@@ -114,8 +121,8 @@ ssize_t finish_start(Operation& operation) {
 }
 
 // A message that is sent whole. Its event says that it was sent, or that it was acknowledged.
-ssize_t send_eager(Endpoint& endpoint, const SendRequest& request, size_t length,
-                   const Envelope& envelope) {
+[[gnu::noinline]] ssize_t send_eager(Endpoint& endpoint, const SendRequest& request, size_t length,
+                                     const Envelope& envelope) {
   const Network& network = endpoint.domain().network();
   const bool acknowledged = (request.flags & needs_acknowledgment) != 0;
   // FI_INJECT with an acknowledgment: the length was checked.
@@ -169,8 +176,8 @@ int offer(Operation& operation, const SendRequest& request, const Envelope& enve
   return code;
 }
 
-ssize_t send_long(Endpoint& endpoint, const SendRequest& request, size_t length,
-                  const Envelope& envelope) {
+[[gnu::noinline]] ssize_t send_long(Endpoint& endpoint, const SendRequest& request, size_t length,
+                                    const Envelope& envelope) {
   Operation& operation = begin_send(endpoint, OwnerKind::long_send, request, length);
   Source source;
   int code = find_source(operation, request, endpoint.domain().network().acknowledged(),
@@ -240,13 +247,11 @@ ssize_t send(Endpoint& endpoint, const SendRequest& request) {
                           request.is_message);
   if (length <= inject_bytes && (request.flags & needs_acknowledgment) == 0 &&
       request.deferral == nullptr) [[likely]] {
-    char gathered[inject_bytes];
-    const void* buffer = request.count != 0 ? request.pieces->iov_base : nullptr;
-    if (request.count > 1) {
-      if (!gather(gathered, sizeof gathered, request.pieces, request.count)) return -FI_EFAULT;
-      buffer = gathered;
-    }
-    const ssize_t code = put_copy(endpoint, buffer, length, envelope);
+    const ssize_t code =
+        request.count > 1
+            ? put_gathered(endpoint, request, length, envelope)
+            : put_copy(endpoint, request.count != 0 ? request.pieces->iov_base : nullptr, length,
+                       envelope);
     if (code == 0) [[likely]]
       report_sent(endpoint, endpoint.transmit().reports(request.flags), request.context,
                   FI_SEND | (request.is_message ? FI_MSG : FI_TAGGED));
