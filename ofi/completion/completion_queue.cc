@@ -136,10 +136,7 @@ void CompletionQueue::push_error(const fi_cq_err_entry& entry, const void* data,
 }
 
 void CompletionQueue::push_in_general(const fi_cq_tagged_entry& entry, fi_addr_t source) {
-  if (room_ == 0 || !ring_.empty()) {
-    ring_.push(entry, source);
-    return wake_if_armed();
-  }
+  if (room_ == 0 || !ring_.empty()) return push_to_ring(entry, source);
   memcpy(place_, &entry, entry_bytes_);
   place_ += entry_bytes_;
   --room_;

@@ -139,7 +139,7 @@ int Endpoint::bind_queue(CompletionQueue& queue, uint64_t flags) noexcept {
     direction->is_selective = selective;
     queue.add_user();
   }
-  choose_reports();
+  find_common_cases();
   return 0;
 }
 
@@ -165,8 +165,17 @@ int Endpoint::bind_counter(Counter& counter, uint64_t flags) noexcept {
     *place = &counter;
     counter.add_user();
   }
-  choose_reports();
+  find_common_cases();
   return 0;
+}
+
+void Endpoint::find_common_cases() noexcept {
+  reports_plainly_ = receive_.queue != nullptr && counters_.receive == nullptr && !is_shared();
+  posts_plainly_ = reports_plainly_ && receive_.reports(receive_.op_flags) && in_contexts_ &&
+                   !domain_.progresses_itself();
+  sends_plainly_ =
+      transmit_.reports(transmit_.op_flags) &&
+      (transmit_.op_flags & (FI_INJECT | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_FENCE)) == 0;
 }
 
 int Endpoint::control(int command, void* argument) noexcept {
@@ -183,6 +192,7 @@ int Endpoint::control(int command, void* argument) noexcept {
         flags = op_flags;
       } else {
         op_flags = flags & ~which;
+        find_common_cases();
       }
       return 0;
     }

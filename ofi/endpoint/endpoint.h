@@ -115,8 +115,12 @@ class Endpoint : public fid_ep {
   [[nodiscard]] const AddressVector& addresses() const noexcept { return *addresses_; }
   // A shared receive context has the vector of the endpoints that share it.
   [[nodiscard]] bool has_addresses() const noexcept { return addresses_ != nullptr; }
-  // A received message needs an entry of the queue, and nothing else. False at first.
+  // Common cases, false at first. A received message needs an entry of the queue, and nothing else.
   [[nodiscard]] bool reports_plainly() const noexcept { return reports_plainly_; }
+  // The same holds for a receive with a context and without flags of its own, which lies in it.
+  [[nodiscard]] bool posts_plainly() const noexcept { return posts_plainly_; }
+  // A short message without flags of its own is copied, and has an entry of the queue.
+  [[nodiscard]] bool sends_plainly() const noexcept { return sends_plainly_; }
   // Endpoints receive through it (fi_srx_context).
   [[nodiscard]] bool is_shared() const noexcept { return receive_.is_shared; }
   // Whom a message is reported to: one of those that share this, or this.
@@ -220,10 +224,7 @@ class Endpoint : public fid_ep {
   void withdraw_long_send(Operation& operation) noexcept;
   void wait_for_operations() noexcept;
   void release_bindings() noexcept;
-  void choose_reports() noexcept {
-    reports_plainly_ = receive_.queue != nullptr && counters_.receive == nullptr && !is_shared() &&
-                       (caps_ & FI_SOURCE) == 0;
-  }
+  void find_common_cases() noexcept;
   void withdraw_deferrals() noexcept;
 
   Domain& domain_;
@@ -233,6 +234,8 @@ class Endpoint : public fid_ep {
   const bool shares_receive_;   // the same
   const bool in_contexts_;      // contexts have room for an Operation (FI_CONTEXT2)
   bool reports_plainly_ = false;
+  bool posts_plainly_ = false;
+  bool sends_plainly_ = false;
   Direction transmit_;
   Direction receive_;
   EndpointCounters counters_;

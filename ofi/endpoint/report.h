@@ -42,7 +42,7 @@ void fail_send(Operation& operation, ptl_ni_fail_t failure);
 // A send that is complete when its call returns.
 inline void report_sent(Endpoint& endpoint, bool reports, void* context, uint64_t flags) {
   if (Counter* const counter = endpoint.counters().send; counter != nullptr) counter->add(1);
-  if (reports) endpoint.transmit().queue->push({context, flags, 0, nullptr, 0, 0});
+  if (reports) endpoint.transmit().queue->push_to_ring({context, flags, 0, nullptr, 0, 0});
 }
 
 }  // namespace lintel::ofi

@@ -4,6 +4,7 @@
 #include "transfer/deferred.h"
 #include "transfer/receive.h"
 #include "transfer/send.h"
+#include "transfer/short_send.h"
 #include "transfer/tables.h"
 #include "wire/message_header.h"
 
@@ -36,6 +37,9 @@ ssize_t send_pieces(fid_ep* endpoint, const iovec* pieces, void**, size_t count,
 
 ssize_t send_one(fid_ep* endpoint, const void* buffer, size_t length, void*, fi_addr_t target,
                  void* context) {
+  Endpoint& own = Endpoint::of(endpoint);
+  if (own.sends_plainly() && length <= inject_bytes) [[likely]]
+    return send_short(own, {buffer, length, target, 0, 0, true}, true, context);
   const iovec piece = {const_cast<void*>(buffer), length};
   return send_pieces(endpoint, &piece, nullptr, 1, target, context);
 }
@@ -45,7 +49,7 @@ ssize_t send_message(fid_ep* endpoint, const fi_msg* message, uint64_t flags) {
 }
 
 ssize_t inject_one(fid_ep* endpoint, const void* buffer, size_t length, fi_addr_t target) {
-  return inject(Endpoint::of(endpoint), buffer, length, target, 0, 0, true);
+  return inject(Endpoint::of(endpoint), {buffer, length, target, 0, 0, true});
 }
 
 ssize_t send_data(fid_ep* endpoint, const void* buffer, size_t length, void*, uint64_t data,
@@ -58,8 +62,8 @@ ssize_t send_data(fid_ep* endpoint, const void* buffer, size_t length, void*, ui
 
 ssize_t inject_data(fid_ep* endpoint, const void* buffer, size_t length, uint64_t data,
                     fi_addr_t target) {
-  return inject(Endpoint::of(endpoint), buffer, length, target, 0, MessageHeader::with_data(data),
-                true);
+  return inject(Endpoint::of(endpoint),
+                {buffer, length, target, 0, MessageHeader::with_data(data), true});
 }
 
 constexpr fi_ops_msg all_calls = {.size = sizeof(fi_ops_msg),

@@ -12,6 +12,9 @@
 namespace lintel::ofi {
 namespace {
 
+constexpr unsigned receive_options =
+    PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE;
+
 // Common steps of receives, without a call.
 
 [[gnu::noinline]] ssize_t set_sender(const Endpoint& endpoint, const ReceiveRequest& request,
@@ -183,8 +186,7 @@ ssize_t post_receive(Endpoint& endpoint, const ReceiveRequest& request) {
   const Guard guard(endpoint.domain().lock());
   ptl_me_t entry;
   if (const ssize_t code = set_criteria(endpoint, request, entry); code != 0) return code;
-  entry.options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE |
-                  PTL_ME_EVENT_UNLINK_DISABLE | endpoint.receive().entry_options;
+  entry.options = receive_options | endpoint.receive().entry_options;
   Operation& operation =
       endpoint.begin_operation(OwnerKind::receive, request.context, request.deferral);
   operation.state |= static_cast<uint8_t>(
@@ -204,6 +206,31 @@ ssize_t post_receive(Endpoint& endpoint, const ReceiveRequest& request) {
   return 0;
 }
 
+ssize_t post_plain_receive(Endpoint& endpoint, void* buffer, size_t length, uint64_t tag,
+                           uint64_t ignore, void* context) {
+  const Guard guard(endpoint.domain().lock());
+  auto& operation = *static_cast<Operation*>(context);
+  operation.kind = OwnerKind::receive;
+  operation.state = reports_completion;
+  operation.endpoint = &endpoint;
+  operation.context = context;
+  operation.buffer = buffer;
+  operation.length = length;
+  operation.tag = tag;
+  operation.header = FI_ADDR_NOTAVAIL;
+  const ptl_me_t entry = {.start = buffer,
+                          .length = length,
+                          .ct_handle = PTL_CT_NONE,
+                          .uid = PTL_UID_ANY,
+                          .options = receive_options,
+                          .match_id = {.phys = {PTL_NID_ANY, PTL_PID_ANY}},
+                          .match_bits = tag & ~long_bit,
+                          .ignore_bits = ignore | long_bit,
+                          .min_free = 0};
+  operation.posted = Operation::not_posted;
+  return endpoint.channel(false).post(entry, operation);
+}
+
 void receive_arrived(Operation& operation, const ptl_event_t& event) {
   unpost(operation);
   Endpoint& endpoint = *operation.endpoint;
@@ -211,9 +238,15 @@ void receive_arrived(Operation& operation, const ptl_event_t& event) {
   if ((operation.state & relevant) == reports_completion && endpoint.reports_plainly() &&
       event.ni_fail_type == PTL_NI_OK && event.mlength == event.rlength) [[likely]] {
     const MessageHeader header{event.hdr_data};
-    return endpoint.receive().queue->push({operation.context, receive_flags(operation, header),
-                                           event.mlength, operation.buffer, header.data(),
-                                           reported_tag(operation, event.match_bits)});
+    const bool is_named = (endpoint.caps() & FI_SOURCE) != 0;
+    const fi_addr_t source =
+        is_named ? endpoint.addresses().find(encode(event.initiator, header.index()))
+                 : FI_ADDR_NOTAVAIL;
+    if (!is_named || source != FI_ADDR_NOTAVAIL) [[likely]]
+      return endpoint.receive().queue->push(
+          {operation.context, receive_flags(operation, header), event.mlength, operation.buffer,
+           header.data(), reported_tag(operation, event.match_bits)},
+          source);
   }
   if (event.ni_fail_type != PTL_NI_OK) [[unlikely]] {
     release_memory(operation);

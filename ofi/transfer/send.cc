@@ -8,42 +8,18 @@
 #include "endpoint/report.h"
 #include "endpoint/segments.h"
 #include "transfer/calls.h"
+#include "transfer/short_send.h"
 
 namespace lintel::ofi {
 namespace {
 
 constexpr uint64_t needs_acknowledgment = FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
 
-// Where a message goes, and what it carries beside its data.
-struct Envelope {
-  Envelope(const Endpoint& endpoint, fi_addr_t target, uint64_t tag, uint64_t header,
-           bool is_message) noexcept
-      : peer(endpoint.addresses().resolve(target)),
-        portal(peer.channel(is_message)),
-        bits(is_message ? endpoint.index() : tag & ~long_bit),
-        header(header | MessageHeader::with_index(endpoint.index())) {}
-
-  Peer peer;
-  ptl_pt_index_t portal;
-  ptl_match_bits_t bits;
-  uint64_t header;
-};
-
 // Memory to send: a descriptor and an offset in it.
 struct Source {
   ptl_handle_md_t descriptor;
   ptl_size_t offset;
 };
-
-[[gnu::always_inline]] inline ssize_t put_copy(Endpoint& endpoint, const void* buffer,
-                                               size_t length, const Envelope& envelope) {
-  const int code = PtlPut(endpoint.domain().network().quiet(), reinterpret_cast<ptl_size_t>(buffer),
-                          length, PTL_NO_ACK_REQ, envelope.peer.process, envelope.portal,
-                          envelope.bits, envelope.peer.recipient(), nullptr, envelope.header);
-  if (code == PTL_OK) [[likely]]
-    return 0;
-  return failed(FI_LOG_EP_DATA, "PtlPut", code);
-}
 
 [[gnu::noinline]] ssize_t put_gathered(Endpoint& endpoint, const SendRequest& request,
                                        size_t length, const Envelope& envelope) {
@@ -220,19 +196,6 @@ SendRequest request_to_send(const fi_msg_tagged& message, uint64_t flags) noexce
       (flags & FI_REMOTE_CQ_DATA) != 0 ? MessageHeader::with_data(message.data) : 0;
   return {message.msg_iov, message.iov_count, message.addr, message.tag,
           header,          message.context,   flags,        false};
-}
-
-ssize_t inject(Endpoint& endpoint, const void* buffer, size_t length, fi_addr_t target,
-               uint64_t tag, uint64_t header, bool is_message) {
-  if (length > inject_bytes) [[unlikely]]
-    return -FI_EMSGSIZE;
-  const Guard guard(endpoint.domain().lock());
-  const ssize_t code =
-      put_copy(endpoint, buffer, length, Envelope(endpoint, target, tag, header, is_message));
-  if (code == 0) [[likely]]
-    report_sent(endpoint, false, nullptr, 0);
-  endpoint.progress_while_sending();
-  return code;
 }
 
 ssize_t send(Endpoint& endpoint, const SendRequest& request) {

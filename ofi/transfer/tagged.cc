@@ -7,6 +7,7 @@
 #include "transfer/peek.h"
 #include "transfer/receive.h"
 #include "transfer/send.h"
+#include "transfer/short_send.h"
 #include "transfer/tables.h"
 #include "wire/message_header.h"
 
@@ -22,6 +23,10 @@ ssize_t receive_pieces(fid_ep* endpoint, const iovec* pieces, void**, size_t cou
 
 ssize_t receive(fid_ep* endpoint, void* buffer, size_t length, void*, fi_addr_t source,
                 uint64_t tag, uint64_t ignore, void* context) {
+  Endpoint& own = Endpoint::of(endpoint);
+  if (own.posts_plainly() && context != nullptr &&
+      (source == FI_ADDR_UNSPEC || (own.caps() & FI_DIRECTED_RECV) == 0)) [[likely]]
+    return post_plain_receive(own, buffer, length, tag, ignore, context);
   const iovec piece = {buffer, length};
   return receive_pieces(endpoint, &piece, nullptr, 1, source, tag, ignore, context);
 }
@@ -43,6 +48,9 @@ ssize_t send_pieces(fid_ep* endpoint, const iovec* pieces, void**, size_t count,
 
 ssize_t send_one(fid_ep* endpoint, const void* buffer, size_t length, void*, fi_addr_t target,
                  uint64_t tag, void* context) {
+  Endpoint& own = Endpoint::of(endpoint);
+  if (own.sends_plainly() && length <= inject_bytes) [[likely]]
+    return send_short(own, {buffer, length, target, tag, 0, false}, true, context);
   const iovec piece = {const_cast<void*>(buffer), length};
   return send_pieces(endpoint, &piece, nullptr, 1, target, tag, context);
 }
@@ -53,12 +61,15 @@ ssize_t send_message(fid_ep* endpoint, const fi_msg_tagged* message, uint64_t fl
 
 ssize_t inject_one(fid_ep* endpoint, const void* buffer, size_t length, fi_addr_t target,
                    uint64_t tag) {
-  return inject(Endpoint::of(endpoint), buffer, length, target, tag, 0, false);
+  return inject(Endpoint::of(endpoint), {buffer, length, target, tag, 0, false});
 }
 
 ssize_t send_data(fid_ep* endpoint, const void* buffer, size_t length, void*, uint64_t data,
                   fi_addr_t target, uint64_t tag, void* context) {
   Endpoint& own = Endpoint::of(endpoint);
+  if (own.sends_plainly() && length <= inject_bytes) [[likely]]
+    return send_short(own, {buffer, length, target, tag, MessageHeader::with_data(data), false},
+                      true, context);
   const iovec piece = {const_cast<void*>(buffer), length};
   return send(own, {&piece, 1, target, tag, MessageHeader::with_data(data), context,
                     own.transmit().op_flags, false});
@@ -66,8 +77,8 @@ ssize_t send_data(fid_ep* endpoint, const void* buffer, size_t length, void*, ui
 
 ssize_t inject_data(fid_ep* endpoint, const void* buffer, size_t length, uint64_t data,
                     fi_addr_t target, uint64_t tag) {
-  return inject(Endpoint::of(endpoint), buffer, length, target, tag, MessageHeader::with_data(data),
-                false);
+  return inject(Endpoint::of(endpoint),
+                {buffer, length, target, tag, MessageHeader::with_data(data), false});
 }
 
 constexpr fi_ops_tagged all_calls = {.size = sizeof(fi_ops_tagged),
