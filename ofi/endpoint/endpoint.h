@@ -53,6 +53,50 @@ struct EndpointCounters {
   Counter* remote_write = nullptr;
 };
 
+class Endpoint;
+
+// FI_SHARED_CONTEXT: what the endpoint shares with others.
+struct SharedContexts {
+  const bool transmits;
+  const bool receives;
+  TransmitContext* transmit = nullptr;
+  Endpoint* receive = nullptr;
+  std::vector<Endpoint*> sharers = {};  // of a shared receive context
+};
+
+// Which calls are common cases. False at first.
+struct CommonCases {
+  // Contexts have room for an Operation (FI_CONTEXT2).
+  const bool in_contexts;
+  // A received message needs an entry of the queue, and nothing else.
+  bool reports = false;
+  // The same holds for a receive with a context and without flags of its own, which lies in it.
+  bool posts = false;
+  // A short message without flags of its own is copied, and has an entry of the queue.
+  bool sends = false;
+};
+
+// Whether peers live (transfer/peer_check.h).
+struct PeerProbes {
+  size_t pending = 0;
+  fi_addr_t last_peer = 0;  // not all are probed at a time
+  ptl_handle_me_t entry = PTL_INVALID_HANDLE;
+};
+
+// Operations with an event to come at this initiator.
+struct PendingCounts {
+  size_t immediate = 0;
+  size_t deferred = 0;
+};
+
+// Keys of long messages.
+struct LongKeys {
+  uint32_t own = 0;
+  uint32_t* shared = nullptr;  // those of a scalable endpoint
+
+  [[nodiscard]] uint32_t next() noexcept { return (shared != nullptr ? *shared : own)++; }
+};
+
 // Its functions, which the parts above it give it.
 struct EndpointCalls {
   fi_ops_ep* general;
@@ -115,12 +159,7 @@ class Endpoint : public fid_ep {
   [[nodiscard]] const AddressVector& addresses() const noexcept { return *addresses_; }
   // A shared receive context has the vector of the endpoints that share it.
   [[nodiscard]] bool has_addresses() const noexcept { return addresses_ != nullptr; }
-  // Common cases, false at first. A received message needs an entry of the queue, and nothing else.
-  [[nodiscard]] bool reports_plainly() const noexcept { return reports_plainly_; }
-  // The same holds for a receive with a context and without flags of its own, which lies in it.
-  [[nodiscard]] bool posts_plainly() const noexcept { return posts_plainly_; }
-  // A short message without flags of its own is copied, and has an entry of the queue.
-  [[nodiscard]] bool sends_plainly() const noexcept { return sends_plainly_; }
+  [[nodiscard]] const CommonCases& common() const noexcept { return common_; }
   // Endpoints receive through it (fi_srx_context).
   [[nodiscard]] bool is_shared() const noexcept { return receive_.is_shared; }
   // Whom a message is reported to: one of those that share this, or this.
@@ -129,7 +168,7 @@ class Endpoint : public fid_ep {
   }
   // Whom the end of a receive without a message is reported to.
   [[nodiscard]] Endpoint& first_recipient() noexcept {
-    return sharers_.empty() ? *this : *sharers_.front();
+    return shared_.sharers.empty() ? *this : *shared_.sharers.front();
   }
   // The fi_addr_t of a sender, for completions.
   [[nodiscard]] fi_addr_t source(fi_addr_t encoded) const noexcept {
@@ -138,7 +177,7 @@ class Endpoint : public fid_ep {
 
   // An operation for a context of the program. end_operation() frees it.
   [[nodiscard]] Operation& begin_operation(OwnerKind kind, void* context, bool own_memory = false) {
-    const bool in_place = in_contexts_ && context != nullptr && !own_memory;
+    const bool in_place = common_.in_contexts && context != nullptr && !own_memory;
     auto* const operation = in_place ? static_cast<Operation*>(context) : pool_.take();
     operation->kind = kind;
     operation->state = in_place ? 0 : is_pooled;
@@ -168,32 +207,32 @@ class Endpoint : public fid_ep {
   // Operations with an event to come at this initiator.
   [[nodiscard]] bool may_transmit(size_t count = 1) { return domain_.pump().may_transmit(count); }
   void add_transmits(const Operation& operation, size_t count = 1) noexcept {
-    (operation.has(is_deferred) ? deferred_ : pending_) += count;
+    (operation.has(is_deferred) ? pending_.deferred : pending_.immediate) += count;
     domain_.pump().add_transmits(count);
   }
   void remove_transmit(const Operation& operation) noexcept {
-    size_t& count = operation.has(is_deferred) ? deferred_ : pending_;
+    size_t& count = operation.has(is_deferred) ? pending_.deferred : pending_.immediate;
     OFI_ASSERT(count != 0);
     --count;
     domain_.pump().remove_transmit();
   }
   // Probes of this endpoint that are on their way.
-  [[nodiscard]] size_t probes() const noexcept { return probes_; }
-  void add_probe() noexcept { ++probes_; }
+  [[nodiscard]] size_t probes() const noexcept { return probes_.pending; }
+  void add_probe() noexcept { ++probes_.pending; }
   void remove_probe() noexcept {
-    OFI_ASSERT(probes_ != 0);
-    --probes_;
+    OFI_ASSERT(probes_.pending != 0);
+    --probes_.pending;
   }
   // The peer that was probed last; not all are at a time.
-  [[nodiscard]] fi_addr_t& probed_peer() noexcept { return probed_peer_; }
+  [[nodiscard]] fi_addr_t& probed_peer() noexcept { return probes_.last_peer; }
   // A key for a long message, unique among those that wait.
-  [[nodiscard]] uint32_t next_key() noexcept { return (*keys_)++; }
+  [[nodiscard]] uint32_t next_key() noexcept { return keys_.next(); }
   // An operation with FI_FENCE waits until those before it are complete.
   [[nodiscard]] bool may_begin(uint64_t flags) {
-    if ((flags & FI_FENCE) == 0 || pending_ == 0) [[likely]]
+    if ((flags & FI_FENCE) == 0 || pending_.immediate == 0) [[likely]]
       return true;
     domain_.progress();
-    return pending_ == 0;
+    return pending_.immediate == 0;
   }
   // From time to time when the program only sends.
   void progress_while_sending() {
@@ -230,32 +269,21 @@ class Endpoint : public fid_ep {
   Domain& domain_;
   const Membership membership_;
   const uint64_t caps_;
-  const bool shares_transmit_;  // FI_SHARED_CONTEXT
-  const bool shares_receive_;   // the same
-  const bool in_contexts_;      // contexts have room for an Operation (FI_CONTEXT2)
-  bool reports_plainly_ = false;
-  bool posts_plainly_ = false;
-  bool sends_plainly_ = false;
+  SharedContexts shared_;
+  CommonCases common_;
   Direction transmit_;
   Direction receive_;
   EndpointCounters counters_;
   AddressVector* addresses_ = nullptr;
-  TransmitContext* shared_ = nullptr;
-  Endpoint* receive_context_ = nullptr;  // that is shared
-  std::vector<Endpoint*> sharers_;       // of this receive context
   uint32_t index_ = no_index;
-  uint32_t own_keys_ = 0;
-  uint32_t* keys_ = &own_keys_;  // of long messages
+  LongKeys keys_;
   uint32_t sends_ = 0;
-  size_t pending_ = 0;
-  size_t deferred_ = 0;     // the same, of deferred operations
+  PendingCounts pending_;
   size_t least_free_ = 64;  // FI_OPT_MIN_MULTI_RECV
   OperationPool pool_;
   PostedTable posted_;
   ClaimedMessages claimed_;
-  size_t probes_ = 0;
-  fi_addr_t probed_peer_ = 0;
-  ptl_handle_me_t probe_entry_ = PTL_INVALID_HANDLE;
+  PeerProbes probes_;
   Channel tagged_{*this, domain_, posted_};
   Channel message_{*this, domain_, posted_};
 };

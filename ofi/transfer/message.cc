@@ -38,7 +38,7 @@ ssize_t send_pieces(fid_ep* endpoint, const iovec* pieces, void**, size_t count,
 ssize_t send_one(fid_ep* endpoint, const void* buffer, size_t length, void*, fi_addr_t target,
                  void* context) {
   Endpoint& own = Endpoint::of(endpoint);
-  if (own.sends_plainly() && length <= inject_bytes) [[likely]]
+  if (own.common().sends && length <= inject_bytes) [[likely]]
     return send_short(own, {buffer, length, target, 0, 0, true}, true, context);
   const iovec piece = {const_cast<void*>(buffer), length};
   return send_pieces(endpoint, &piece, nullptr, 1, target, context);

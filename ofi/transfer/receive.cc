@@ -235,7 +235,7 @@ void receive_arrived(Operation& operation, const ptl_event_t& event) {
   unpost(operation);
   Endpoint& endpoint = *operation.endpoint;
   constexpr uint8_t relevant = reports_completion | is_pooled | is_deferred | has_segments;
-  if ((operation.state & relevant) == reports_completion && endpoint.reports_plainly() &&
+  if ((operation.state & relevant) == reports_completion && endpoint.common().reports &&
       event.ni_fail_type == PTL_NI_OK && event.mlength == event.rlength) [[likely]] {
     const MessageHeader header{event.hdr_data};
     const bool is_named = (endpoint.caps() & FI_SOURCE) != 0;

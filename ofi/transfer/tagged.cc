@@ -24,7 +24,7 @@ ssize_t receive_pieces(fid_ep* endpoint, const iovec* pieces, void**, size_t cou
 ssize_t receive(fid_ep* endpoint, void* buffer, size_t length, void*, fi_addr_t source,
                 uint64_t tag, uint64_t ignore, void* context) {
   Endpoint& own = Endpoint::of(endpoint);
-  if (own.posts_plainly() && context != nullptr &&
+  if (own.common().posts && context != nullptr &&
       (source == FI_ADDR_UNSPEC || (own.caps() & FI_DIRECTED_RECV) == 0)) [[likely]]
     return post_plain_receive(own, buffer, length, tag, ignore, context);
   const iovec piece = {buffer, length};
@@ -49,7 +49,7 @@ ssize_t send_pieces(fid_ep* endpoint, const iovec* pieces, void**, size_t count,
 ssize_t send_one(fid_ep* endpoint, const void* buffer, size_t length, void*, fi_addr_t target,
                  uint64_t tag, void* context) {
   Endpoint& own = Endpoint::of(endpoint);
-  if (own.sends_plainly() && length <= inject_bytes) [[likely]]
+  if (own.common().sends && length <= inject_bytes) [[likely]]
     return send_short(own, {buffer, length, target, tag, 0, false}, true, context);
   const iovec piece = {const_cast<void*>(buffer), length};
   return send_pieces(endpoint, &piece, nullptr, 1, target, tag, context);
@@ -67,7 +67,7 @@ ssize_t inject_one(fid_ep* endpoint, const void* buffer, size_t length, fi_addr_
 ssize_t send_data(fid_ep* endpoint, const void* buffer, size_t length, void*, uint64_t data,
                   fi_addr_t target, uint64_t tag, void* context) {
   Endpoint& own = Endpoint::of(endpoint);
-  if (own.sends_plainly() && length <= inject_bytes) [[likely]]
+  if (own.common().sends && length <= inject_bytes) [[likely]]
     return send_short(own, {buffer, length, target, tag, MessageHeader::with_data(data), false},
                       true, context);
   const iovec piece = {const_cast<void*>(buffer), length};
