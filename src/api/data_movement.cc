@@ -56,7 +56,7 @@ int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length
     return PutCall{*found.descriptor, local_offset,  length,   ack_req, pt_index,
                    match_bits,        remote_offset, user_ptr, hdr_data};
   };
-  if (peer->in_process_sends == nullptr
+  if (peer->route.in_process_sends == nullptr
           ? Initiator::put_in_place(*found.interface, *peer, call())
           : is_plain_call(call()) && deliver_to_self(*found.interface, *peer, call())) [[likely]]
     return PTL_OK;

@@ -145,7 +145,7 @@ Line transport_line(const PhysicalInterface& physical, const Transport& transpor
   uint64_t messages = 0;
   uint64_t bytes = 0;
   for (const Peer& peer : physical.peers().all()) {
-    if (peer.transport != &transport) continue;
+    if (peer.route.transport != &transport) continue;
     ++peers;
     messages += sum_of(peer.sent.messages) + peer.acknowledged_in_place.get();
     bytes += sum_of(peer.sent.bytes);

@@ -129,15 +129,15 @@ inline constexpr size_t largest_put_to_self = 64;
   MemoryDescriptor& put = call.put;
   const bool asks_for_ack = call.requested != PTL_NO_ACK_REQ;
   if (call.length > cell_payload_bytes ||
-      call.length > peer.eager_put_bytes.load(std::memory_order_relaxed) || !is_plain_call(call))
-      [[unlikely]]
+      call.length > peer.route.eager_put_bytes.load(std::memory_order_relaxed) ||
+      !is_plain_call(call)) [[unlikely]]
     return false;
   const bool reports_send = put.reports_send();  // as in start_eager_put()
   {
     const LockGuard guard(peer.send_lock);
-    if (peer.queue_head != nullptr || peer.failed.load(std::memory_order_relaxed)) [[unlikely]]
+    if (peer.queue.head != nullptr || peer.failed.load(std::memory_order_relaxed)) [[unlikely]]
       return false;
-    MessageCell* const cell = peer.link->next_cell;
+    MessageCell* const cell = peer.route.link->next_cell;
     uint32_t cookie = 0;
     if (cell == nullptr ||
         !guarded_copy_straight(cell->payload, put.region.contiguous_address(call.put_offset),
@@ -150,8 +150,8 @@ inline constexpr size_t largest_put_to_self = 64;
                           call.length, call.match_bits, call.remote_offset, call.hdr_data);
     peer.sent.count(MessageKind::put, call.length);
     if (asks_for_ack) peer.count_as_started();
-    peer.transport->publish(
-        *peer.link,
+    peer.route.transport->publish(
+        *peer.route.link,
         MessageHeader::first_word(MessageKind::put, interface.request_flags(), PTL_MIN,
                                   MessageHeader::modes_of(PTL_INT8_T, call.requested)),
         static_cast<uint32_t>(call.length));
@@ -174,7 +174,7 @@ inline constexpr size_t largest_put_to_self = 64;
   const bool asks_for_ack = request.header.asks_for_ack();
   {
     const LockGuard guard(peer.send_lock);
-    if (peer.queue_head != nullptr || peer.failed.load(std::memory_order_relaxed)) [[unlikely]]
+    if (peer.queue.head != nullptr || peer.failed.load(std::memory_order_relaxed)) [[unlikely]]
       return false;
     Operation* operation = nullptr;
     if (asks_for_ack &&
@@ -184,7 +184,7 @@ inline constexpr size_t largest_put_to_self = 64;
         !expect_full_ack(interface, peer, request, &operation)) [[unlikely]]
       return false;
     const SendStatus status =
-        peer.transport->send(*peer.link, request.header, &piece, length != 0 ? 1 : 0);
+        peer.route.transport->send(*peer.route.link, request.header, &piece, length != 0 ? 1 : 0);
     if (status != SendStatus::sent) [[unlikely]] {
       interface.initiator().forget_ack(peer, request, operation);
       request.header.cookie = 0;
@@ -203,14 +203,14 @@ inline constexpr size_t largest_put_to_self = 64;
 // Protocol::eager.
 [[nodiscard]] inline bool is_eager_put(const Peer& peer, const Request& request) noexcept {
   return request.header.kind == MessageKind::put &&
-         request.header.length() <= peer.eager_put_bytes.load(std::memory_order_relaxed) &&
+         request.header.length() <= peer.route.eager_put_bytes.load(std::memory_order_relaxed) &&
          (request.put.descriptor->options & PTL_MD_UNRELIABLE) == 0 &&
          request.put.descriptor->region.is_plain();
 }
 [[nodiscard, gnu::always_inline]] inline int start_to(NetworkInterface& interface, Peer& peer,
                                                       Request& request) noexcept {
   if (is_eager_put(peer, request)) {
-    if (peer.in_process_sends != nullptr) return put_to_self(interface, peer, request);
+    if (peer.route.in_process_sends != nullptr) return put_to_self(interface, peer, request);
     if (Initiator::start_eager_put(interface, peer, request)) [[likely]]
       return PTL_OK;
   }

@@ -295,7 +295,7 @@ void InitiatorAnswers::continue_sending(Peer& peer, Operation& operation) noexce
     if (staged->fail() == PTL_NI_OK && staged->ready().length == 0) return;
   }
   const LockGuard guard(peer.send_lock);
-  if (peer.queue_head == nullptr && send_data(peer, operation)) {
+  if (peer.queue.head == nullptr && send_data(peer, operation)) {
     peer.note_in_process_send();
     return;
   }
@@ -330,7 +330,7 @@ bool InitiatorAnswers::next_part(Operation& operation, uint64_t most, MessageHea
 }
 
 bool InitiatorAnswers::send_data(Peer& peer, Operation& operation) noexcept {
-  const uint64_t chunk = peer.link->max_data_bytes.load(std::memory_order_relaxed);
+  const uint64_t chunk = peer.route.link->max_data_bytes.load(std::memory_order_relaxed);
   MessageHeader header{};
   header.kind = MessageKind::data;
   header.cookie = operation.stream_cookie;
@@ -339,14 +339,14 @@ bool InitiatorAnswers::send_data(Peer& peer, Operation& operation) noexcept {
     unsigned count = 0;
     if (!next_part(operation, chunk, header, pieces, count)) break;  // left until it is there
     SendStatus status = operation.fault == PTL_NI_OK
-                            ? peer.transport->send(*peer.link, header, pieces, count)
+                            ? peer.route.transport->send(*peer.route.link, header, pieces, count)
                             : SendStatus::inaccessible;
     if (status == SendStatus::inaccessible) {
       operation.fault = PTL_NI_SEGV;
       header.operation = PTL_NI_SEGV;
       header.flags = flag_last;
       header.set_length(0);
-      status = peer.transport->send(*peer.link, header, nullptr, 0);
+      status = peer.route.transport->send(*peer.route.link, header, nullptr, 0);
     }
     if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
     if (status == SendStatus::sent) peer.sent.count(MessageKind::data, header.length());

@@ -145,8 +145,8 @@ class PeerDirectory {
     for (const std::unique_ptr<Transport>& transport : transports_) {
       unsigned count = 0;
       for (Peer& peer : all()) {
-        if (!peer.is_awaited() || peer.transport != transport.get()) continue;
-        links[count++] = peer.link;
+        if (!peer.is_awaited() || peer.route.transport != transport.get()) continue;
+        links[count++] = peer.route.link;
         if (count < checked_at_once) continue;
         check(*transport, links, count);
         count = 0;

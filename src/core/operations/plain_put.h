@@ -23,9 +23,9 @@ struct InitiatorId {
 [[nodiscard]] inline InitiatorId initiator_of(const NetworkInterface& interface, const Peer& peer,
                                               uint32_t rank) noexcept {
   if (!interface.logical())
-    return {std::bit_cast<uint64_t>(peer.id), source_of(peer.id), peer.link->uid};
+    return {std::bit_cast<uint64_t>(peer.id), source_of(peer.id), peer.route.link->uid};
   const uint64_t source = source_of_rank(interface.map.rank_of(peer.id, rank));
-  return {source, source, peer.link->uid};
+  return {source, source, peer.route.link->uid};
 }
 
 // Matches, delivers and reports a put without flags, whose payload has the length that its header

@@ -14,9 +14,9 @@ constexpr bool copies_to_self_twice = largest_overlapping_copy < largest_put_to_
 InitiatorId initiator_is_self(const NetworkInterface& interface, const Peer& self) noexcept {
   if (interface.logical()) {
     const uint64_t source = source_of_rank(interface.map.own_rank());
-    return {source, source, self.link->uid};
+    return {source, source, self.route.link->uid};
   }
-  return {std::bit_cast<uint64_t>(self.id), source_of(self.id), self.link->uid};
+  return {std::bit_cast<uint64_t>(self.id), source_of(self.id), self.route.link->uid};
 }
 
 // Events and counts that are not both full events of a put.
@@ -55,7 +55,8 @@ bool deliver_to_self(NetworkInterface& interface, Peer& self, const PutCall& cal
   Poller& poller = physical.poller();
   MemoryDescriptor& put = call.put;
   const uint64_t length = call.length;
-  if (length > largest_put_to_self || self.queue_length.load(std::memory_order_relaxed) != 0 ||
+  if (length > largest_put_to_self ||
+      self.queue_counts.length.load(std::memory_order_relaxed) != 0 ||
       !poller.begin_delivery_to_self()) [[unlikely]]
     return false;
   const std::byte* payload = put.region.contiguous_address(call.put_offset);

@@ -256,7 +256,7 @@ void begin_transfer(const Arrival& arrival, Transfer& transfer) noexcept LINTEL_
   transfer.header = arrival.header;
   transfer.mlength = arrival.placement.mlength;
   transfer.peer.store(&arrival.peer, std::memory_order_release);
-  ++arrival.peer.transfers;
+  ++arrival.peer.long_messages.transfers;
   if (arrival.unexpected != nullptr) arrival.unexpected->arriving = true;
   ++entry.operations;
   ++arrival.portal.operations;
