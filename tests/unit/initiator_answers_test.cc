@@ -185,14 +185,13 @@ TEST_F(InitiatorAnswersTest, DataOutsideOfTheMemoryOfAGetAreRefused) {
 TEST_F(InitiatorAnswersTest, APeerThatLeavesWithNothingOutstandingHasNotFailed) {
   const uint64_t failed = physical().peers_failed.get();
   Peer& peer = this->peer();
-  Request request;
-  request.header = {};
-  request.put = reference_to(interface_of(decode_handle(ni_))->find_descriptor(md_));
+  const DescriptorReference put =
+      reference_to(interface_of(decode_handle(ni_))->find_descriptor(md_));
   std::thread poller;
   {
     std::lock_guard guard(peer.send_lock);
     uint32_t cookie = 0;
-    ASSERT_TRUE(peer.counted_puts.add(request, cookie));
+    ASSERT_TRUE(peer.awaited_puts.add({put, 0, PTL_CT_ACK_REQ, nullptr, 0}, cookie));
     deliver(answer_of(MessageKind::ack_batch, cookie));
     poller = std::thread(
         [&] { physical().poller().exclusively([&] { physical().on_peer_failed(*peer.link); }); });

@@ -144,7 +144,7 @@ void Initiator::kick_in_process(const Peer& peer) noexcept {
   poller_.kick();
 }
 
-// The acknowledgement needs more than a count.
+// No record of an awaited put is free.
 bool Initiator::expect_full_ack(NetworkInterface& interface, Peer& peer, Request& request,
                                 Operation** operation) noexcept {
   OperationTable& operations = interface.initiator().operations_;
@@ -164,7 +164,7 @@ void Initiator::forget_ack(Peer& peer, const Request& request, Operation* operat
   if (operation != nullptr)
     operations_.discard(*operation);
   else if (request.header.asks_for_ack())
-    if (!peer.counted_puts.take_back(request.header.cookie)) peer.count_as_started();
+    if (!peer.awaited_puts.take_back(request.header.cookie)) peer.count_as_started();
 }
 
 // Sends a request in front of which nothing waits. `operation`: nullptr if nothing follows.
@@ -252,7 +252,7 @@ bool Initiator::start_if_possible(NetworkInterface& interface, Peer& peer,
   if (!status) return false;
   switch (*status) {
     case SendStatus::sent:
-      if (reports_send) report_send(*put, request, PTL_NI_OK);
+      if (reports_send) report_send(*put, request.user_ptr, whole_result(request));
       kick_in_process(peer);
       break;
     case SendStatus::queue_full:
@@ -361,7 +361,7 @@ void Initiator::report_queued_send(Operation& operation) noexcept {
   const bool ends_here = !operation.answer_due;
   // The thread that sees the event may release the descriptor at once.
   put->pending.fetch_sub(1, std::memory_order_release);
-  report_send(*put, operation, PTL_NI_OK);
+  report_send(*put, operation.user_ptr, whole_result(operation));
   if (ends_here) operations_.discard(operation);
 }
 
@@ -378,9 +378,9 @@ void Initiator::drop_all_of(NetworkInterface& interface) noexcept {
       const LockGuard guard(peer.send_lock);
       queues_.drop_all_of(peer, interface);
     }
-    peer.counted_puts.end_if([&](const CountedPuts::Put& put) {
+    peer.awaited_puts.end_if([&](const AwaitedPuts::Record& put) {
       polling.assert_held();
-      const bool ends = interface.descriptors().owns(put.descriptor);
+      const bool ends = interface.descriptors().owns(&put.descriptor());
       if (ends) peer.count_as_ended();
       return ends;
     });

@@ -87,7 +87,7 @@ class OperationTable {
 
  private:
   static void make_free(Operation& operation) noexcept {
-    // The uppermost bit of a cookie distinguishes counted puts from operations.
+    // The uppermost bit of a cookie distinguishes awaited puts from operations.
     constexpr uint8_t generation_mask = 0x7f;
     const uint8_t generation = operation.generation.load(std::memory_order_relaxed);
     operation.generation.store((generation + 1) & generation_mask, std::memory_order_relaxed);

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/operations/counted_puts.h"
+#include "core/operations/awaited_puts.h"
 #include "core/operations/operation.h"
 #include "core/progress/poll_flag.h"
 #include "core/progress/statistics.h"
@@ -41,7 +41,7 @@ struct alignas(64) Peer {
   std::atomic<uint32_t> queue_length{0};  // written under send_lock
   // Chain through next_free.
   uint32_t free_operations LINTEL_GUARDED_BY(send_lock) = Arena<Operation>::no_index;
-  CountedPuts counted_puts;
+  AwaitedPuts awaited_puts;
   TrafficCounters sent;
   Peer* next_with_queue = nullptr;          // under the lock of SendQueues
   const char* failed_because = "";          // constant text
@@ -59,6 +59,7 @@ struct alignas(64) Peer {
 
   alignas(64) uint32_t acks[ack_batch_capacity] LINTEL_GUARDED_BY(polling);
   uint32_t ack_count LINTEL_GUARDED_BY(polling) = 0;
+  Counter acknowledged_in_place;  // puts that the transport acknowledged, see MessageSink::on_put()
   // Long messages under way from or to it, at the target.
   uint32_t transfers LINTEL_GUARDED_BY(polling) = 0;
   // Ended operations of this burst.

@@ -18,7 +18,7 @@ namespace lintel {
 namespace {
 constexpr uint32_t largest_peers = 1u << 20;
 constexpr uint64_t first_capacity = 64;
-constexpr uint32_t most_counted_put_rings = 1u << 12;  // peers with counted puts
+constexpr uint32_t most_awaited_put_rings = 1u << 12;  // peers with awaited puts
 constexpr size_t most_reasons = 256;
 constexpr uint64_t gone_said_again_ns = 10'000'000'000;
 
@@ -89,7 +89,7 @@ bool PeerDirectory::open(Transports transports, std::span<const OpenedTransports
   transports_ = transports;
   unused_ = unused;
   in_process_sends_ = &in_process_sends;
-  return table_.open() && counted_put_rings_.open(most_counted_put_rings);
+  return table_.open() && awaited_put_rings_.open(most_awaited_put_rings);
 }
 
 const std::string& PeerDirectory::reason_for(size_t chosen,
@@ -161,7 +161,7 @@ void PeerDirectory::attach(Peer& peer, Transport& transport, Link& link,
           ? std::min(capabilities.remote_threshold_bytes, capabilities.max_eager_bytes)
           : capabilities.max_eager_bytes,
       std::memory_order_relaxed);
-  peer.counted_puts.open(counted_put_rings_);
+  peer.awaited_puts.open(awaited_put_rings_);
   set_peer(link, &peer);
   peer.failed.store(false, std::memory_order_release);
 }
@@ -267,7 +267,8 @@ PeerPath PeerDirectory::path_to(ProcessId id) {
 uint64_t PeerDirectory::sent(MessageKind kind, bool bytes) const noexcept {
   uint64_t sum = 0;
   for (const Peer& peer : all())
-    sum += (bytes ? peer.sent.bytes : peer.sent.messages)[static_cast<unsigned>(kind)].get();
+    sum += (bytes ? peer.sent.bytes : peer.sent.messages)[static_cast<unsigned>(kind)].get() +
+           (kind == MessageKind::ack_batch && !bytes ? peer.acknowledged_in_place.get() : 0);
   return sum;
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/objects/network_interface.h"
 #include "core/operations/plain_put.h"
+#include "util/assert.h"
 #include "util/clock.h"
 #include "util/config.h"
 #include "util/lock.h"
@@ -344,12 +345,42 @@ void PhysicalInterface::fail_queued(Peer& peer, QueuedSend* queued) noexcept {
   const uint64_t length = message.payload_length;
   if ((header.flags & ~flag_interface_mask) != 0 || header.length() != length) return false;
   NetworkInterface* const interface = logical(header.interface_slot());
-  if (interface == nullptr || !place_plain_put(*interface, header, message.payload, length,
-                                               initiator_of(*interface, peer, header)))
+  const HeaderWords words(header);
+  if (interface == nullptr ||
+      !place_plain_put(*interface, words, words.index_and_length(), message.payload,
+                       initiator_of(*interface, peer, header.initiator_rank)))
     return false;
   received.count(MessageKind::put, length);
   if (header.asks_for_ack()) target_.answers().acknowledge_exactly(peer, header.cookie);
   return true;
+}
+
+bool PhysicalInterface::on_put(Link& link, const MessageCell& cell, uint64_t first_word,
+                               uint32_t length) noexcept {
+  LINTEL_ASSERT(is_plain_put(first_word) && length <= cell_payload_bytes);
+  Peer* const peer = PeerDirectory::peer_of(link);
+  NetworkInterface* const interface = logical(slot_in(first_word));
+  const HeaderWords header(cell.header);
+  const uint64_t index_and_length = header.index_and_length();
+  if (peer == nullptr || !peer->sends_by(link)) [[unlikely]]
+    return MessageSink::on_put(link, cell, first_word, length);
+  if (interface == nullptr || index_and_length >> 16 != length ||
+      !place_plain_put(
+          *interface, header, index_and_length, cell.payload,
+          initiator_of(*interface, *peer, static_cast<uint32_t>(header.rank_and_cookie()))))
+      [[unlikely]] {
+    take_one_in_general(*peer, copy_of(cell, first_word, length));
+    return false;
+  }
+  received.count(MessageKind::put, length);
+  if (asks_for_ack(first_word)) peer->acknowledged_in_place.increment();
+  return true;
+}
+
+[[gnu::noinline]] void PhysicalInterface::take_one_in_general(
+    Peer& peer, const InboundMessage& message) noexcept {
+  static_cast<void>(take_in_general(peer, &message, &message + 1));
+  target_.answers().flush_acknowledgements(peer);
 }
 
 void PhysicalInterface::take_message(Peer& peer, const InboundMessage& message) noexcept {

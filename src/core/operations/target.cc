@@ -301,7 +301,7 @@ void deliver_through(std::byte* fetched, const Arrival& arrival) noexcept
     interface.unexpected_headers().set_outcome(*arrival.unexpected, PTL_NI_SEGV, 0);
   const PendingCount count =
       report_delivery(interface, arrival.portal, entry,
-                      {arrival.header, arrival.initiator.id, arrival.initiator.uid,
+                      {arrival.header, arrival.initiator.id(), arrival.initiator.uid,
                        entry.region.address(outcome.offset), outcome.mlength, outcome.fail},
                       arrival.reservation.communication);
   if (entry_is_used_up(entry)) unlink_entry(arrival.portal, entry);
@@ -411,7 +411,7 @@ void Target::handle_request(NetworkInterface* interface, Peer& peer,
                   .peer = peer,
                   .message = message,
                   .header = header,
-                  .initiator = initiator_of(*interface, peer, header),
+                  .initiator = initiator_of(*interface, peer, header.initiator_rank),
                   .portal = *portal};
   translate(arrival);
 }
