@@ -85,6 +85,8 @@ class RetransmissionTimer {
   void note_answer() noexcept {
     if (has_timed_out()) ++timeouts_in_a_row_;
   }
+  // The path works again.
+  void forget_timeouts() noexcept { timeouts_in_a_row_ = probes_ = 0; }
   [[nodiscard]] bool has_timed_out() const noexcept { return timeouts_in_a_row_ != 0; }
 
   // Returns when time_out() is due. Frames are on the way.

@@ -102,7 +102,8 @@ OpenStatus open_shm(const TransportSettings& settings, OpenedTransports& opened,
 
 OpenStatus open_udp(const TransportSettings& settings, OpenedTransports& opened,
                     bool polls_always) {
-  const UdpSettings udp{settings.udp_host, opened.id.pid, settings.udp_frame_bytes};
+  const UdpSettings udp{settings.udp_host, opened.id.pid, settings.udp_frame_bytes,
+                        find_udp_rails(settings.udp_host, config_string(ConfigKey::rails))};
   if (udp.host.is_found() && udp.host.nid != settings.nid)
     return explained(OpenStatus::failed, opened.reason,
                      "the nid of this node is not the address of its socket");

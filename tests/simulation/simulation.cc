@@ -238,6 +238,9 @@ void Simulation::apply(const Incident& incident, bool begins) {
     case IncidentKind::take_nothing:
       cut_data(incident.process, change);
       break;
+    case IncidentKind::cut_rail:
+      network_.cut_rail(incident.rail, (rail_cuts_[incident.rail] += change) != 0);
+      break;
   }
 }
 
