@@ -82,7 +82,7 @@ const FrameBuffer* SendWindow::next_to_send() const noexcept {
   return unsent != nullptr && reaches(*unsent) ? unsent : nullptr;
 }
 
-SendPath* SendWindow::pick_path() noexcept {
+SendPath* SendWindow::pick_path(unsigned refused) noexcept {
   const FrameBuffer* const next = next_to_send();
   if (next == nullptr) return nullptr;
   const uint64_t charge = charge_of(*next);
@@ -92,7 +92,7 @@ SendPath* SendWindow::pick_path() noexcept {
   bool is_preferred = true;
   for (unsigned i = 0; i < paths(); ++i) {
     SendPath& candidate = path(i);
-    if (!works(candidate)) continue;
+    if (!works(candidate) || (refused >> i & 1) != 0) continue;
     const bool waits = lost_frames_ == 0 && candidate.awaits_room_for_burst(queue_.unsent_bytes());
     if (candidate.has_room(charge) && !waits) {
       if (is_preferred) return &candidate;

@@ -158,8 +158,9 @@ class SendWindow {
   // The peer was heard by that path. Answers go by it.
   void note_heard(const LinkAddress& from) noexcept;
   // The one for the next frames, of several: the preferred one while it has room, then that by
-  // which they arrive first. nullptr: no frame may go now.
-  [[nodiscard]] SendPath* pick_path() noexcept;
+  // which they arrive first. `refused`: a bit for each path whose frames the link does not take
+  // now. nullptr: no frame may go now.
+  [[nodiscard]] SendPath* pick_path(unsigned refused) noexcept;
   // Bytes that may be on the way by that path, of several.
   [[nodiscard]] uint64_t limit_of(const SendPath& path) const noexcept {
     const uint64_t others = in_flight_bytes() - path.in_flight_bytes();

@@ -110,11 +110,12 @@ void Transmitter::transmit_unusual(Connection& connection, uint64_t now_ns) noex
     Burst<1> one;
     if (!window.awaits_room_for_burst())
       transmit_frames(connection, window.preferred(), one, now_ns);
-  } else if (SendPath* path = window.pick_path()) {
+  } else if (window.can_send()) {
     const Loan<LongBurst> burst(long_bursts_);
-    while (path != nullptr &&
-           transmit_frames<PacketLink::largest_burst, true>(connection, *path, burst.get(), now_ns))
-      path = window.pick_path();
+    unsigned refused = 0;
+    while (SendPath* const path = window.pick_path(refused))
+      if (!transmit_frames<PacketLink::largest_burst, true>(connection, *path, burst.get(), now_ns))
+        refused |= 1u << path->index();
   }
   if (window.in_flight_bytes() == 0) return;
   connection.silence.await(now_ns);

@@ -68,7 +68,6 @@ uint32_t mtu_of(const std::string& interface) {
 // Why an interface is no rail; empty: it is one.
 std::string objection(const ifaddrs& entry, const NodeIdentity& host, const UdpRail& rail) {
   if ((entry.ifa_flags & IFF_UP) == 0) return "is down";
-  if ((entry.ifa_flags & IFF_RUNNING) == 0) return "has no carrier";
   const uint32_t first_mtu = host.interface.empty() ? 0 : mtu_of(host.interface);
   if (rail.mtu < first_mtu)
     return text_of("has an MTU of ", rail.mtu, ", less than that of ", host.interface);

@@ -159,7 +159,8 @@ void Simulation::cut_data(uint32_t to, int change) {
 
 void Simulation::note_severe(const Incident& incident) {
   if (!scenario_.is_severe(incident)) return;
-  const bool everybody = incident.kind == IncidentKind::worsen;
+  const bool everybody =
+      incident.kind == IncidentKind::worsen || incident.kind == IncidentKind::cut_rail;
   for (uint32_t i = 0; i < places_.size(); ++i)
     if (everybody || i == incident.process) record_.note_severe_incident(i);
 }
