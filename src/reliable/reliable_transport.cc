@@ -206,6 +206,11 @@ unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   const FrameProtection::Opened opened = connection.protection.open_frame(frame, header);
   if (opened == FrameProtection::Opened::good) [[likely]]
     return &connection;
+  count_refused(opened);
+  return nullptr;
+}
+
+void ReliableTransport::count_refused(FrameProtection::Opened opened) noexcept {
   switch (opened) {
     case FrameProtection::Opened::good:
       break;
@@ -219,7 +224,6 @@ unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
       counters_.malformed.increment();
       break;
   }
-  return nullptr;
 }
 
 // Returns the established connection of a good frame; nullptr: there is none, and the frame was

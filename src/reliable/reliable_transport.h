@@ -74,6 +74,7 @@ class ReliableTransport final : public Transport {
                                                          const FrameHeader& header) noexcept;
   Connection* open_frame(Connection& connection, InboundFrame& frame,
                          const FrameHeader& header) noexcept;
+  [[gnu::noinline]] void count_refused(FrameProtection::Opened opened) noexcept;
   void take_unnumbered(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
                        uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
 

@@ -187,8 +187,11 @@ void SendWindow::mark_sent(SendPath& path, FrameBuffer* const* frames, unsigned 
 
 inline void SendWindow::note_delivered(FrameBuffer& frame, uint64_t now_ns) noexcept {
   LINTEL_ASSERT(!frame.lost || lost_frames_ != 0);
-  const bool was_lost = std::exchange(frame.lost, false);
-  if (was_lost) --lost_frames_;
+  const bool was_lost = frame.lost;
+  if (was_lost) [[unlikely]] {
+    frame.lost = false;
+    --lost_frames_;
+  }
   path_of(frame).note_delivered(frame, charge_of(frame), was_lost, now_ns);
   mtu_.delivered(frame.length);
 }
@@ -273,7 +276,9 @@ SendWindow::Acknowledged SendWindow::acknowledge(uint32_t acknowledged,
     path_of(*newest).measure(sample_ns > ack_delay_ns ? sample_ns - ack_delay_ns : sample_ns,
                              now_ns);
   }
-  for_each_path([](SendPath& path) { path.end_round_if_due(); });
+  first_.end_round_if_due();
+  if (has_several_paths()) [[unlikely]]
+    for_each_path([](SendPath& path) { path.end_round_if_due(); });
   return result;
 }
 

@@ -242,6 +242,9 @@ class SendWindow {
     return has_several_paths() ? sum_of_paths(&SendPath::in_flight_bytes)
                                : first_.in_flight_bytes();
   }
+  [[nodiscard]] bool has_in_flight() const noexcept {
+    return first_.in_flight_bytes() != 0 || (has_several_paths() && in_flight_bytes() != 0);
+  }
   // Bytes that may be on the way.
   [[nodiscard]] uint64_t window_bytes() const noexcept {
     return has_several_paths()

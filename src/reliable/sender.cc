@@ -232,7 +232,7 @@ bool Sender::acknowledge(Connection& connection, uint32_t acknowledged, uint8_t 
   context_.sent.release_chain(result.released);
   if (window.can_send() && !connection.replies.holds())
     transmitter_.transmit(connection, now_ns);
-  else if (window.in_flight_bytes() != 0)
+  else if (window.has_in_flight())
     connection.silence.await(now_ns);
   return result.valid;
 }

@@ -117,7 +117,7 @@ void Transmitter::transmit_unusual(Connection& connection, uint64_t now_ns) noex
       if (!transmit_frames<PacketLink::largest_burst, true>(connection, *path, burst.get(), now_ns))
         refused |= 1u << path->index();
   }
-  if (window.in_flight_bytes() == 0) return;
+  if (!window.has_in_flight()) return;
   connection.silence.await(now_ns);
   context_.timers.set(connection, window.deadline_ns());
 }

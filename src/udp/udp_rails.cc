@@ -4,6 +4,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <charconv>
@@ -12,6 +13,7 @@
 #include <optional>
 
 #include "util/config_parse.h"
+#include "util/new_descriptor.h"
 #include "util/text.h"
 
 namespace lintel {
@@ -58,11 +60,13 @@ std::vector<unsigned> own_processors() {
   return own;
 }
 
+// 0: not known.
 uint32_t mtu_of(const std::string& interface) {
-  const std::string text = first_line(interface, "mtu");
-  uint32_t mtu = 0;
-  std::from_chars(text.data(), text.data() + text.size(), mtu);
-  return mtu;
+  ifreq request{};
+  interface.copy(request.ifr_name, sizeof request.ifr_name - 1);
+  const Descriptor socket = open_socket(AF_INET, SOCK_DGRAM);
+  return ioctl(socket.get(), SIOCGIFMTU, &request) == 0 ? static_cast<uint32_t>(request.ifr_mtu)
+                                                        : 0;
 }
 
 // Why an interface is no rail; empty: it is one.
