@@ -48,7 +48,7 @@ bool AgreementSender::send(VerbsLink& link, uint8_t what, Agreement kind) noexce
     body.sender_number = channel->number;
     body.receiver_number = channel->peer.number;
     body.channel_index = channel->index;
-    body.received = channel->messages_received;
+    body.received = channel->received.count;
     if (channel->queue_pair != nullptr) {
       const QueuePairAddress own = channel->queue_pair->address();
       std::memcpy(body.gid, &own.gid, sizeof body.gid);

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "util/assert.h"
 #include "util/lock.h"
 #include "verbs/queue_pair.h"
 #include "verbs/send_queue.h"
@@ -46,44 +47,86 @@ enum class Receiving : uint8_t {
   drops,     // messages are dropped: they come again as datagrams
 };
 
-struct Channel {
-  static constexpr uint32_t spare_slots_kept = 2 * SendQueue::signal_interval;
+// Messages that came over the queue pair.
+struct ReceivedMessages {
   static constexpr uint32_t none_kept = UINT32_MAX;
 
+  Receiving treatment = Receiving::keeps;
+  uint64_t count = 0;               // kept ones included
+  uint32_t kept_first = none_kept;  // receive buffers, in order
+  uint32_t kept_last = none_kept;
+};
+
+// How far the end of the queue pair is.
+struct ChannelStop {
+  bool begun = false;
+  bool resume_sent = false;
+  bool peer_resumes = false;
+  uint64_t peer_received = 0;  // count in the peer's resume message
+  const char* reason = "";
+  uint64_t since_ns = 0;
+};
+
+// State at the last look at whether the queue pair is used.
+struct LastUse {
+  uint64_t messages = 0;
+  uint64_t idle_since_ns = 0;
+};
+
+// Small slots that were released, for the next messages: taken without a locked instruction.
+class SpareSlots {
+ public:
+  static constexpr uint32_t capacity = 2 * SendQueue::signal_interval;
+
+  [[nodiscard]] bool is_empty() const noexcept { return count_ == 0; }
+  [[nodiscard]] bool is_full() const noexcept { return count_ == capacity; }
+  void push(uint32_t slot) noexcept {
+    LINTEL_ASSERT(!is_full());
+    slots_[count_++] = slot;
+  }
+  [[nodiscard]] uint32_t pop() noexcept {
+    LINTEL_ASSERT(!is_empty());
+    return slots_[--count_];
+  }
+
+ private:
+  uint32_t count_ = 0;
+  uint32_t slots_[capacity];
+};
+
+// Messages that this end sends over the queue pair.
+struct SentMessages {
+  uint64_t posted = 0;
+  uint64_t retired = 0;
+  // Key of a window of the peer that the next message invalidates; 0: none.
+  uint64_t key_to_invalidate = 0;
+  SpareSlots spares;
+};
+
+// Accesses to the peer's memory.
+struct ChannelAccesses {
+  RemoteAccess* waiting = nullptr;  // those with parts left to post
+  RemoteAccess** waiting_tail = &waiting;
+  uint32_t posted = 0;  // work requests
+};
+
+struct Channel {
   uint32_t index = 0;   // index in the table of channels: the other end sends it with each message
   uint32_t number = 0;  // QPN, also when the queue pair is gone
   std::unique_ptr<QueuePair> queue_pair;
 
   // --- the poller
-  bool connected = false;  // the other end's address is known
-  Receiving receiving = Receiving::keeps;
-  uint32_t kept_first = none_kept;  // receive buffers, in order
-  uint32_t kept_last = none_kept;
-  bool stopping = false;
-  bool resume_sent = false;
-  bool peer_resumes = false;
-  const char* why_stopped = "";
-  uint64_t stopped_at_ns = 0;
-  uint64_t messages_received = 0;  // kept messages included
-  uint64_t peer_received = 0;      // count in the peer's resume message
-  uint64_t messages_at_last_look = 0;
-  uint64_t idle_since_ns = 0;
+  bool connected = false;     // the other end's address is known
+  ReceivedMessages received;  // Arrivals
+  ChannelStop stop;           // Channels, ChannelChange
+  LastUse last_use;           // IdleChannels
 
   // --- under the lock of the link
   QueuePairAddress peer;
   uint32_t peer_index = 0;
   SendQueue queue;
-  // Used by MessageSender.
-  uint64_t messages_posted = 0;
-  uint64_t messages_retired = 0;
-  // Key of a window of the peer that the next message invalidates; 0: none.
-  uint64_t key_to_invalidate = 0;
-  uint32_t spare_count = 0;
-  uint32_t spare_slots[spare_slots_kept];  // released small slots, for the next messages
-  // Used by RemoteAccesses.
-  RemoteAccess* waiting = nullptr;  // accesses with parts left to post
-  RemoteAccess** waiting_tail = &waiting;
-  uint32_t accesses_posted = 0;  // work requests
+  SentMessages sent;         // MessageSender
+  ChannelAccesses accesses;  // RemoteAccesses
   // Used by Exposures.
   ExposedMemory* exposures = nullptr;
   uint32_t exposures_to_withdraw = 0;
@@ -91,8 +134,10 @@ struct Channel {
   // Whether accesses to memory are under way, by either end: these may take longer than the idle
   // time after which a queue pair is stopped.
   [[nodiscard]] bool has_memory_in_use() const noexcept {
-    return accesses_posted != 0 || waiting != nullptr || exposures != nullptr;
+    return accesses.posted != 0 || accesses.waiting != nullptr || exposures != nullptr;
   }
+  // Messages of both directions.
+  [[nodiscard]] uint64_t message_count() const noexcept { return sent.posted + received.count; }
 };
 
 // Messages to the peer may wait until uncork(), and are then posted together.

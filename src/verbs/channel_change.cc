@@ -112,8 +112,8 @@ void ChannelChange::handle(VerbsLink& link, const InboundMessage& message,
     case Agreement::change:
       if (!channel->connected) break;
       parts_.arrivals.hand_up_kept(link, sink);
-      if (channel->stopping) break;
-      channel->receiving = Receiving::hands_up;
+      if (channel->stop.begun) break;
+      channel->received.treatment = Receiving::hands_up;
       if (sends_datagrams(link)) agreements_.begin_change(link);
       break;
     case Agreement::resume:
@@ -130,12 +130,12 @@ void ChannelChange::handle_offer(VerbsLink& link, const AgreementBody& body,
   Channel* channel = link.channel;
   const bool asked = channel != nullptr;  // this end has offered, too, or before
   if (body.receiver_number != 0 && (!asked || body.receiver_number != channel->number)) return;
-  if (asked && channel->connected && !channel->stopping) {
+  if (asked && channel->connected && !channel->stop.begun) {
     refused_.increment();
     return;
   }
   const bool usable = is_sound_offer(body) && body.eager_bytes >= eager_bytes_ && allowed_ &&
-                      !parts_.channels.is_closed() && !(asked && channel->stopping);
+                      !parts_.channels.is_closed() && !(asked && channel->stop.begun);
   if (usable && !asked) {
     if (parts_.channels.is_full()) {
       static_cast<void>(idle_.stop_longest_idle());
@@ -159,7 +159,7 @@ void ChannelChange::handle_offer(VerbsLink& link, const AgreementBody& body,
     channel->peer_index = body.channel_index;
   }
   if (!connected) {
-    if (channel != nullptr && !channel->stopping) {
+    if (channel != nullptr && !channel->stop.begun) {
       log_message(LogLevel::warn, "verbs: %s; %s is served by datagrams", reason.c_str(),
                   ProcessText(link.peer.nid, link.peer.pid).c_str());
       release(link, RemoteStatus::unsupported, sink);
@@ -179,30 +179,30 @@ void ChannelChange::handle_offer(VerbsLink& link, const AgreementBody& body,
 
 bool ChannelChange::serve(VerbsLink& link, MessageSink& sink) noexcept {
   if (!agreements_.send_pending(link)) return false;
-  return link.channel == nullptr || !link.channel->stopping || continue_stopping(link, sink);
+  return link.channel == nullptr || !link.channel->stop.begun || continue_stopping(link, sink);
 }
 
 // True: datagrams have taken over.
 bool ChannelChange::continue_stopping(VerbsLink& link, MessageSink& sink) noexcept {
   Channel& channel = *link.channel;
-  if (!channel.resume_sent) {
+  if (!channel.stop.resume_sent) {
     {
       const LockGuard guard(link.lock);
-      if (!channel.queue.is_empty() && elapsed_ns(channel.stopped_at_ns, now_ns()) < flush_limit_ns)
+      if (!channel.queue.is_empty() && elapsed_ns(channel.stop.since_ns, now_ns()) < flush_limit_ns)
         return false;
     }
     parts_.completions.stop_receiving(channel, sink);
     release(link, RemoteStatus::unsupported, sink);
-    channel.resume_sent = true;
+    channel.stop.resume_sent = true;
     link.pending |= VerbsLink::pending_resume;
   }
-  if (!agreements_.send_pending(link) || !channel.peer_resumes) return false;
-  if (channel.peer_received < channel.messages_retired) {
+  if (!agreements_.send_pending(link) || !channel.stop.peer_resumes) return false;
+  if (channel.stop.peer_received < channel.sent.retired) {
     log_message(LogLevel::error,
                 "verbs: %s has %llu messages of %llu that the device reported as delivered",
                 ProcessText(link.peer.nid, link.peer.pid).c_str(),
-                static_cast<unsigned long long>(channel.peer_received),
-                static_cast<unsigned long long>(channel.messages_retired));
+                static_cast<unsigned long long>(channel.stop.peer_received),
+                static_cast<unsigned long long>(channel.sent.retired));
     link.pending |= VerbsLink::pending_loss;
     static_cast<void>(agreements_.send_pending(link));
     fail(link, sink);
@@ -220,8 +220,8 @@ void ChannelChange::release(VerbsLink& link, RemoteStatus status, MessageSink& s
 
 void ChannelChange::forget(VerbsLink& link) noexcept {
   Channel& channel = *link.channel;
-  if (std::strcmp(channel.why_stopped, "") != 0 &&
-      channel.messages_received + channel.messages_retired == 0)
+  if (std::strcmp(channel.stop.reason, "") != 0 &&
+      channel.received.count + channel.sent.retired == 0)
     ++link.failures;
   parts_.arrivals.discard_kept(channel);
   if (link.failures >= most_failures) {
@@ -234,8 +234,8 @@ void ChannelChange::forget(VerbsLink& link) noexcept {
 void ChannelChange::handle_resume(VerbsLink& link, const AgreementBody& body,
                                   MessageSink& sink) noexcept {
   Channel& channel = *link.channel;
-  channel.peer_resumes = true;
-  channel.peer_received = body.received;
+  channel.stop.peer_resumes = true;
+  channel.stop.peer_received = body.received;
   parts_.channels.stop(link, "the peer gave it up");
   // Datagrams behind this one were sent after all messages that came over the queue pair.
   parts_.completions.stop_receiving(channel, sink);
@@ -248,12 +248,12 @@ void ChannelChange::fail(VerbsLink& link, MessageSink& sink) noexcept {
     link.path = Path::datagrams;
   }
   if (Channel* const channel = link.channel; channel != nullptr) {
-    channel->stopping = true;
+    channel->stop.begun = true;
     if (channel->queue_pair != nullptr) channel->queue_pair->stop();
     // The last messages of a peer that closes may have come just now.
     parts_.completions.stop_receiving(*channel, sink);
     release(link, RemoteStatus::peer_failed, sink);
-    channel->why_stopped = "";
+    channel->stop.reason = "";
     forget(link);
   }
   parts_.sender.discard_unsent(link);

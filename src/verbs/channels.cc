@@ -106,10 +106,10 @@ void Channels::remove(VerbsLink& link) noexcept {
 
 void Channels::stop(VerbsLink& link, const char* why) noexcept {
   Channel* const channel = link.channel;
-  if (channel == nullptr || channel->stopping || !channel->connected) return;
-  channel->stopping = true;
-  channel->why_stopped = why;
-  channel->stopped_at_ns = now_ns();
+  if (channel == nullptr || channel->stop.begun || !channel->connected) return;
+  channel->stop.begun = true;
+  channel->stop.reason = why;
+  channel->stop.since_ns = now_ns();
   {
     const LockGuard guard(link.lock);
     link.path = Path::stopping;
@@ -142,19 +142,19 @@ void IdleChannels::look() noexcept {
   if (now < next_look_ns_) return;
   next_look_ns_ = now + std::min(look_interval_ns, idle_ns_ / 2 + 1);
   channels_.for_each([&](VerbsLink& link, Channel& channel) {
-    if (!channel.connected || channel.stopping) return;
+    if (!channel.connected || channel.stop.begun) return;
     bool busy;
     uint64_t messages;
     {
       const LockGuard guard(link.lock);
-      messages = channel.messages_posted + channel.messages_received;
+      messages = channel.message_count();
       busy = link.path == Path::changing || channel.has_memory_in_use() ||
-             messages != channel.messages_at_last_look;
+             messages != channel.last_use.messages;
     }
-    if (busy || channel.idle_since_ns == 0) {
-      channel.messages_at_last_look = messages;
-      channel.idle_since_ns = now;
-    } else if (idle_ns_ != 0 && elapsed_ns(channel.idle_since_ns, now) > idle_ns_) {
+    if (busy || channel.last_use.idle_since_ns == 0) {
+      channel.last_use.messages = messages;
+      channel.last_use.idle_since_ns = now;
+    } else if (idle_ns_ != 0 && elapsed_ns(channel.last_use.idle_since_ns, now) > idle_ns_) {
       channels_.stop(link, "it was not used for a while");
     }
   });
@@ -164,13 +164,14 @@ bool IdleChannels::stop_longest_idle() noexcept {
   const uint64_t now = now_ns();
   VerbsLink* longest = nullptr;
   channels_.for_each([&](VerbsLink& link, Channel& channel) {
-    if (!channel.connected || channel.stopping) return;
+    if (!channel.connected || channel.stop.begun) return;
     const LockGuard guard(link.lock);
-    if (channel.idle_since_ns == 0 || elapsed_ns(channel.idle_since_ns, now) < idle_enough_ns ||
-        channel.messages_posted + channel.messages_received != channel.messages_at_last_look ||
-        channel.has_memory_in_use())
+    if (channel.last_use.idle_since_ns == 0 ||
+        elapsed_ns(channel.last_use.idle_since_ns, now) < idle_enough_ns ||
+        channel.message_count() != channel.last_use.messages || channel.has_memory_in_use())
       return;
-    if (longest == nullptr || channel.idle_since_ns < longest->channel->idle_since_ns)
+    if (longest == nullptr ||
+        channel.last_use.idle_since_ns < longest->channel->last_use.idle_since_ns)
       longest = &link;
   });
   if (longest == nullptr) return false;

@@ -46,15 +46,15 @@ void Arrivals::take(const ibv_wc& completion, MessageSink& sink) noexcept {
     return;
   }
   Channel& channel = *place->channel;
-  if (channel.receiving != Receiving::hands_up) [[unlikely]] {
-    if (channel.receiving == Receiving::keeps) {
+  if (channel.received.treatment != Receiving::hands_up) [[unlikely]] {
+    if (channel.received.treatment == Receiving::keeps) {
       keep(channel, completion);
     } else {
       receives_.give_back(buffer);
     }
     return;
   }
-  ++channel.messages_received;
+  ++channel.received.count;
   take_message(*place->link, completion, sink);
 }
 
@@ -84,30 +84,30 @@ void Arrivals::take_message(VerbsLink& link, const ibv_wc& completion, MessageSi
 // Keeps a message that is delivered later. It counts as received.
 void Arrivals::keep(Channel& channel, const ibv_wc& completion) noexcept {
   const auto buffer = static_cast<uint32_t>(completion.wr_id);
-  ++channel.messages_received;
-  kept_[buffer] = {completion, Channel::none_kept};
-  if (channel.kept_first == Channel::none_kept) {
-    channel.kept_first = buffer;
+  ++channel.received.count;
+  kept_[buffer] = {completion, ReceivedMessages::none_kept};
+  if (channel.received.kept_first == ReceivedMessages::none_kept) {
+    channel.received.kept_first = buffer;
   } else {
-    kept_[channel.kept_last].next = buffer;
+    kept_[channel.received.kept_last].next = buffer;
   }
-  channel.kept_last = buffer;
+  channel.received.kept_last = buffer;
 }
 
 void Arrivals::hand_up_kept(VerbsLink& link, MessageSink& sink) noexcept {
   Channel& channel = *link.channel;
-  while (channel.kept_first != Channel::none_kept) {
-    const KeptMessage& kept = kept_[channel.kept_first];
-    channel.kept_first = kept.next;
+  while (channel.received.kept_first != ReceivedMessages::none_kept) {
+    const KeptMessage& kept = kept_[channel.received.kept_first];
+    channel.received.kept_first = kept.next;
     take_message(link, kept.completion, sink);
   }
   deliver(sink);
 }
 
 void Arrivals::discard_kept(Channel& channel) noexcept {
-  for (; channel.kept_first != Channel::none_kept;
-       channel.kept_first = kept_[channel.kept_first].next)
-    receives_.give_back(channel.kept_first);
+  for (; channel.received.kept_first != ReceivedMessages::none_kept;
+       channel.received.kept_first = kept_[channel.received.kept_first].next)
+    receives_.give_back(channel.received.kept_first);
 }
 
 void Arrivals::deliver(MessageSink& sink) noexcept {
@@ -143,14 +143,14 @@ unsigned Completions::poll(MessageSink& sink, unsigned budget) noexcept {
 }
 
 void Completions::stop_receiving(Channel& channel, MessageSink& sink) noexcept {
-  if (channel.receiving == Receiving::drops) return;
+  if (channel.received.treatment == Receiving::drops) return;
   // There were no more when this began; what other peers go on sending need not be waited for.
   for (uint64_t handled = 0; handled < queue_.entries();) {
     const unsigned now = poll(sink, CompletionQueue::burst);
     if (now == 0) break;
     handled += now;
   }
-  channel.receiving = Receiving::drops;
+  channel.received.treatment = Receiving::drops;
 }
 
 void Completions::take_send(const ibv_wc& completion) noexcept {
@@ -167,8 +167,8 @@ void Completions::take_send(const ibv_wc& completion) noexcept {
     // reports which messages it has, and no access to memory counts as done.
     while (channel.queue.oldest() != position) retire(link, success);
     retire(link, success);
-    if (success && !channel.stopping) {
-      if (channel.waiting != nullptr) accesses_.post_waiting(link);
+    if (success && !channel.stop.begun) {
+      if (channel.accesses.waiting != nullptr) accesses_.post_waiting(link);
       if (channel.exposures_to_withdraw != 0) exposures_.post_waiting(link);
     }
   }

@@ -158,10 +158,6 @@ constexpr uint8_t most_hops = 64;
 constexpr uint16_t pkey_membership_bit =
     0x8000;  // full or limited: either can talk to full members
 
-uint32_t bytes_of(ibv_mtu mtu) noexcept {
-  return 128u << std::clamp(static_cast<unsigned>(mtu), 1u, 5u);
-}
-
 // Whether on-demand paging works for the RC operations that use memory of the application.
 bool pages_on_demand(const ibv_odp_caps& device) noexcept {
   constexpr uint32_t needed = IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_WRITE;
@@ -223,8 +219,7 @@ std::unique_ptr<VerbsDevice> VerbsDevice::open(const VerbsPortWish& wish, std::s
   if (const int error = ibv_query_port(device->context, port.port, &state); error != 0)
     return explained(nullptr, reason, verbs_failure(name, "ibv_query_port", error));
   device->lid = state.lid;
-  device->mtu = state.active_mtu;
-  device->mtu_bytes = bytes_of(state.active_mtu);
+  device->mtu = std::clamp(state.active_mtu, IBV_MTU_256, IBV_MTU_4096);
   device->max_message_bytes = state.max_msg_sz;
   ibv_device_attr_ex attributes{};
   if (const int error = ibv_query_device_ex(device->context, nullptr, &attributes); error != 0)
@@ -241,7 +236,7 @@ std::unique_ptr<VerbsDevice> VerbsDevice::open(const VerbsPortWish& wish, std::s
     return explained(nullptr, reason, text_of(name, ": ", why));
   device->name_ = name;
   device->description_ =
-      text_of(name, " (", choice.reason, "), ", gid_text(row), ", MTU ", device->mtu_bytes);
+      text_of(name, " (", choice.reason, "), ", gid_text(row), ", MTU ", device->mtu_bytes());
   return device;
 }
 

@@ -105,6 +105,8 @@ class VerbsDevice {
   // Path into sleep. Whether the port carries traffic now; a system call.
   [[nodiscard]] bool is_active() const noexcept;
 
+  [[nodiscard]] uint32_t mtu_bytes() const noexcept { return 128u << mtu; }
+
   [[nodiscard]] const std::string& name() const noexcept { return name_; }  // "rxe0:1"; constant
   // "rxe0:1 (the first active port), RoCE v2 GID 1 (::ffff:192.168.77.1), MTU 1024"; constant.
   [[nodiscard]] const std::string& description() const noexcept { return description_; }
@@ -121,8 +123,7 @@ class VerbsDevice {
   uint8_t service_level = 0;
   uint8_t traffic_class = 0;
   ibv_mtu mtu = IBV_MTU_1024;  // MTU of the active port
-  uint32_t mtu_bytes = 1024;
-  uint32_t nid = 0;  // IPv4 address of the port, in host byte order; 0: it has none
+  uint32_t nid = 0;            // IPv4 address of the port, in host byte order; 0: it has none
   bool is_roce = false;
   uint32_t max_message_bytes = 0;  // maximum length of one work request
   ibv_device_attr attributes{};

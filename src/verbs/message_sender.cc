@@ -46,15 +46,15 @@ constexpr MessageHeader nothing = make_nothing();
 }  // namespace
 
 uint32_t MessageSender::acquire_slot(Channel& channel, uint64_t bytes) noexcept {
-  if (bytes <= slots_.small_bytes() && channel.spare_count != 0)
-    return channel.spare_slots[--channel.spare_count];
+  if (bytes <= slots_.small_bytes() && !channel.sent.spares.is_empty())
+    return channel.sent.spares.pop();
   return slots_.acquire(bytes);
 }
 
 // Small ones stay with the channel, whose next messages use them without a locked instruction.
 void MessageSender::release_slot(Channel& channel, uint32_t slot) noexcept {
-  if (!SendSlots::is_large(slot) && channel.spare_count < Channel::spare_slots_kept) {
-    channel.spare_slots[channel.spare_count++] = slot;
+  if (!SendSlots::is_large(slot) && !channel.sent.spares.is_full()) {
+    channel.sent.spares.push(slot);
   } else {
     slots_.release(slot);
   }
@@ -72,7 +72,7 @@ SendStatus MessageSender::send(VerbsLink& link, const MessageHeader& header, con
   std::byte* const data = slots_.data(slot);
   MessageHeader sent = header;
   // A message that invalidates a window names its exposure there, others their length.
-  const uint64_t key_to_invalidate = channel.key_to_invalidate;
+  const uint64_t key_to_invalidate = channel.sent.key_to_invalidate;
   sent.link_word =
       key_to_invalidate == 0 ? static_cast<uint32_t>(payload) : exposure_of_key(key_to_invalidate);
   std::memcpy(data, &sent, sizeof sent);
@@ -103,8 +103,8 @@ SendStatus MessageSender::send(VerbsLink& link, const MessageHeader& header, con
     release_slot(channel, slot);
     return SendStatus::queue_full;
   }
-  channel.key_to_invalidate = 0;
-  ++channel.messages_posted;
+  channel.sent.key_to_invalidate = 0;
+  ++channel.sent.posted;
   return SendStatus::sent;
 }
 
@@ -118,9 +118,10 @@ void MessageSender::invalidate_windows(VerbsLink& link, const RemoteMemory* remo
     if (link.path != Path::queue_pair ||
         !is_key_of_channel(remote[i].key, link.channel->peer.number))
       return;
-    if (link.channel->key_to_invalidate != 0 && send(link, nothing, nullptr, 0) != SendStatus::sent)
+    if (link.channel->sent.key_to_invalidate != 0 &&
+        send(link, nothing, nullptr, 0) != SendStatus::sent)
       return;
-    link.channel->key_to_invalidate = remote[i].key;
+    link.channel->sent.key_to_invalidate = remote[i].key;
   }
 }
 
@@ -134,14 +135,14 @@ void MessageSender::request_completion(VerbsLink& link) noexcept {
 void MessageSender::retire(VerbsLink& link, uint32_t slot, bool success) noexcept {
   Channel& channel = *link.channel;
   if (success) {
-    ++channel.messages_retired;
+    ++channel.sent.retired;
     sent_.increment();
     release_slot(channel, slot);
     return;
   }
   if (link.resend_head == SendSlots::none) {
     link.resend_head = slot;
-    link.resend_first = channel.messages_retired;
+    link.resend_first = channel.sent.retired;
   } else {
     slots_.next(link.resend_tail) = slot;
   }
@@ -149,7 +150,7 @@ void MessageSender::retire(VerbsLink& link, uint32_t slot, bool success) noexcep
 }
 
 void MessageSender::release_spares(Channel& channel) noexcept {
-  while (channel.spare_count != 0) slots_.release(channel.spare_slots[--channel.spare_count]);
+  while (!channel.sent.spares.is_empty()) slots_.release(channel.sent.spares.pop());
 }
 
 uint32_t MessageSender::take_unsent(VerbsLink& link) noexcept {
@@ -167,7 +168,7 @@ bool MessageSender::send_again(VerbsLink& link, Transport& datagrams) noexcept {
   const LockGuard guard(link.lock);
   while (link.resend_head != SendSlots::none) {
     const uint32_t slot = link.resend_head;
-    if (link.resend_first >= link.channel->peer_received) {
+    if (link.resend_first >= link.channel->stop.peer_received) {
       MessageHeader header;
       std::memcpy(&header, slots_.data(slot), sizeof header);
       const Piece piece{slots_.data(slot) + sizeof header, slots_.length(slot) - sizeof header};

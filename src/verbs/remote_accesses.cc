@@ -64,7 +64,7 @@ RemoteResult RemoteAccesses::start(VerbsLink& link, const Piece* local, unsigned
   if (usable) {
     const LockGuard guard(link.lock);
     Channel* const channel = link.channel;
-    usable = channel != nullptr && channel->connected && !channel->stopping;
+    usable = channel != nullptr && channel->connected && !channel->stop.begun;
     for (unsigned i = 0; i < remote_count && usable; ++i) {
       access.remote[i] = remote[i];
       // The peer announced memory for one queue pair, which may be gone.
@@ -73,8 +73,8 @@ RemoteResult RemoteAccesses::start(VerbsLink& link, const Piece* local, unsigned
     if (usable) {
       started_.increment();
       bytes_.add(access.length);
-      *channel->waiting_tail = &access;
-      channel->waiting_tail = &access.next;
+      *channel->accesses.waiting_tail = &access;
+      channel->accesses.waiting_tail = &access.next;
       post_waiting(link);
       return {RemoteStatus::started, 0};
     }
@@ -86,13 +86,14 @@ RemoteResult RemoteAccesses::start(VerbsLink& link, const Piece* local, unsigned
 // A few places of the send queue are left for what ends exposures.
 void RemoteAccesses::post_waiting(VerbsLink& link) noexcept {
   Channel& channel = *link.channel;
-  while (RemoteAccess* access = channel.waiting) {
+  while (RemoteAccess* access = channel.accesses.waiting) {
     if (channel.queue.room() <= SendQueue::reserved / 2) return;
     const bool all_parts = access->next_remote == access->remote_count;
     if (!(all_parts ? post_proof(channel, *access) : post_next_part(channel, *access))) return;
     if (!access->is_posted()) continue;
-    channel.waiting = access->next;
-    if (channel.waiting == nullptr) channel.waiting_tail = &channel.waiting;
+    channel.accesses.waiting = access->next;
+    if (channel.accesses.waiting == nullptr)
+      channel.accesses.waiting_tail = &channel.accesses.waiting;
   }
 }
 
@@ -120,7 +121,7 @@ bool RemoteAccesses::post_part(Channel& channel, RemoteAccess& access, ibv_sge* 
   if (!channel.queue.post(request, {RequestKind::remote_access, accesses_.index_of(access)}, true))
     return false;
   ++access.outstanding;
-  ++channel.accesses_posted;
+  ++channel.accesses.posted;
   return true;
 }
 
@@ -160,18 +161,18 @@ bool RemoteAccesses::post_next_part(Channel& channel, RemoteAccess& access) noex
 
 void RemoteAccesses::retire(Channel& channel, uint32_t index, bool success) noexcept {
   RemoteAccess& access = accesses_.at(index);
-  --channel.accesses_posted;
+  --channel.accesses.posted;
   if (!success) access.outcome = RemoteStatus::unsupported;
   if (--access.outstanding == 0 && access.is_posted()) end(access);
 }
 
 void RemoteAccesses::abandon(Channel& channel) noexcept {
-  while (RemoteAccess* access = channel.waiting) {
-    channel.waiting = access->next;
+  while (RemoteAccess* access = channel.accesses.waiting) {
+    channel.accesses.waiting = access->next;
     access->outcome = RemoteStatus::unsupported;
     end(*access);
   }
-  channel.waiting_tail = &channel.waiting;
+  channel.accesses.waiting_tail = &channel.accesses.waiting;
 }
 
 void RemoteAccesses::set_failure(const VerbsLink& link, RemoteStatus outcome) noexcept {

@@ -67,7 +67,7 @@ UdLink::UdLink(std::shared_ptr<VerbsDevice> device, ProcessId id) : device_(std:
   properties_.device = device_->name();
   properties_.id = id;
   properties_.host_mask = std::bit_cast<LinkAddress>(UdAddress{0, 0, UINT32_MAX, {}});
-  properties_.mtu = device_->mtu_bytes;
+  properties_.mtu = device_->mtu_bytes();
   properties_.descriptor = device_->events.descriptor();
 }
 

@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t small_bytes = sizeof(MessageHeader) + 80;
 // Memory of this process for a connected peer: state, and slots that wait for its next messages.
 constexpr size_t bytes_of_peer = sizeof(VerbsLink) + sizeof(Connection) + sizeof(Channel) +
-                                 sizeof(QueuePair) + Channel::spare_slots_kept * small_bytes;
+                                 sizeof(QueuePair) + SpareSlots::capacity * small_bytes;
 static_assert(bytes_of_peer <= 8192);
 constexpr int64_t unfinished_look_ns = 1'000'000;
 

@@ -115,7 +115,7 @@ TEST_F(SendQueuesTest, WhatAnInterfaceQueuedGoesWithIt) {
   request.interface = some_interface();
   Transfer transfer;
   transfer.kind = QueuedSend::Kind::transfer_data;
-  transfer.interface = some_interface();
+  transfer.place.interface = some_interface();
   Transfer of_another;
   of_another.kind = QueuedSend::Kind::transfer_data;
   answers_[0].kind = answers_[1].kind = QueuedSend::Kind::answer;

@@ -188,8 +188,8 @@ TEST_F(ShmSegment, TheLockIsAwaitedWhileOthersComeAndGo) {
   const auto waiting = SegmentDirectory::open(false);
   auto busy = SegmentDirectory::open(false);
   ASSERT_TRUE(waiting && busy && busy->lock());
-  constexpr std::chrono::milliseconds limit{500};
-  constexpr uint64_t limit_ns = std::chrono::nanoseconds(limit).count();
+  const auto limit = std::chrono::milliseconds(500) * machine_slowdown();
+  const auto limit_ns = static_cast<uint64_t>(std::chrono::nanoseconds(limit).count());
   EXPECT_FALSE(waiting->lock(limit_ns)) << "no process starts or ends";
   std::thread others([&, end = steady_clock::now() + 3 * limit] {
     const std::string name = busy->path() + "/another";

@@ -16,8 +16,8 @@ class TransferTableTest : public ::testing::Test {
   Transfer& start(ConnectedPeer& to, uint32_t release_mark = 0) {
     Transfer& transfer = *table_.allocate(to.peer);
     transfer.peer.store(&to.peer);
-    transfer.release_mark = release_mark;
-    transfer.interface = nullptr;
+    transfer.release.mark = release_mark;
+    transfer.place.interface = nullptr;
     ++to.peer.transfers;
     return transfer;
   }
@@ -103,7 +103,8 @@ TEST_F(TransferTableTest, AnInterfaceThatGoesTakesItsTransfersAlong) {
   Transfer& waiting = start(one_, 1);
   Transfer& last = start(one_, 1);
   Transfer& stays = start(one_, 1);
-  for (Transfer* transfer : {&active, &waiting, &last}) transfer->interface = some_interface();
+  for (Transfer* transfer : {&active, &waiting, &last})
+    transfer->place.interface = some_interface();
   table_.activate(active);
   table_.await_release(waiting);
   table_.await_release(stays);

@@ -16,7 +16,7 @@ class AgreementSenderTest : public testing::Test {
     channel_.number = 7;
     channel_.peer.number = 9;
     channel_.index = 3;
-    channel_.messages_received = 1000;
+    channel_.received.count = 1000;
     link_.channel = &channel_;
   }
   struct Sent {

@@ -42,7 +42,7 @@ class ArrivalsTest : public test::VerbsDeviceTest {
     from->connected = to->connected = true;
     from->peer_index = to->index;
     from_.path = to_.path = Path::queue_pair;
-    to->receiving = Receiving::hands_up;
+    to->received.treatment = Receiving::hands_up;
   }
   void TearDown() override {
     arrivals_.reset();
@@ -96,26 +96,26 @@ TEST_F(ArrivalsTest, MessagesOfOnePeerAreHandedUpTogether) {
   EXPECT_EQ(sink_.numbers, (std::vector<uint64_t>{0, 1, 2, 3, 4}));
   EXPECT_EQ(sink_.bursts, (std::vector<unsigned>{5}));
   EXPECT_EQ(arrivals_->received(), 5u);
-  EXPECT_EQ(to_.channel->messages_received, 5u);
+  EXPECT_EQ(to_.channel->received.count, 5u);
 }
 
 TEST_F(ArrivalsTest, WhatOvertakesTheLastDatagramIsKept) {
-  to_.channel->receiving = Receiving::keeps;
+  to_.channel->received.treatment = Receiving::keeps;
   for (uint64_t number = 0; number < 3; ++number) send(number);
   take_all();
   arrivals_->deliver(sink_);
   EXPECT_TRUE(sink_.numbers.empty());
-  EXPECT_EQ(to_.channel->messages_received, 3u);
+  EXPECT_EQ(to_.channel->received.count, 3u);
   arrivals_->hand_up_kept(to_, sink_);
   EXPECT_EQ(sink_.numbers, (std::vector<uint64_t>{0, 1, 2}));
 }
 
 TEST_F(ArrivalsTest, KeptMessagesOfAPeerThatIsGoneGiveTheirBuffersBack) {
   for (int round = 0; round < 20; ++round) {
-    to_.channel->receiving = Receiving::keeps;
+    to_.channel->received.treatment = Receiving::keeps;
     for (uint64_t number = 0; number < 10; ++number) send(number);
     take_all();
-    ASSERT_EQ(to_.channel->messages_received, 10u * (static_cast<unsigned>(round) + 1));
+    ASSERT_EQ(to_.channel->received.count, 10u * (static_cast<unsigned>(round) + 1));
     arrivals_->discard_kept(*to_.channel);
     while (!from_.channel->queue.is_empty())
       sender_->retire(from_, from_.channel->queue.retire().index, true);
@@ -125,12 +125,12 @@ TEST_F(ArrivalsTest, KeptMessagesOfAPeerThatIsGoneGiveTheirBuffersBack) {
 }
 
 TEST_F(ArrivalsTest, WhatComesAfterTheEndIsDropped) {
-  to_.channel->receiving = Receiving::drops;
+  to_.channel->received.treatment = Receiving::drops;
   send(1);
   take_all();
   arrivals_->deliver(sink_);
   EXPECT_TRUE(sink_.numbers.empty());
-  EXPECT_EQ(to_.channel->messages_received, 0u);
+  EXPECT_EQ(to_.channel->received.count, 0u);
 }
 
 TEST_F(ArrivalsTest, WhatCannotBeAMessageIsRefused) {
@@ -179,7 +179,7 @@ TEST_F(ArrivalsTest, AMessageThatNamesAnotherQueuePairStopsIt) {
   take_all();
   arrivals_->deliver(sink_);
   EXPECT_TRUE(sink_.numbers.empty());
-  EXPECT_TRUE(to_.channel->stopping);
+  EXPECT_TRUE(to_.channel->stop.begun);
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ TEST_F(ChannelsTest, AStoppedOneSendsNothingMoreAndItsLinkIsUnfinished) {
   one_.pending = VerbsLink::pending_change | VerbsLink::pending_offer;
   channels_->stop(one_, "a reason");
   channels_->stop(one_, "another reason");
-  EXPECT_STREQ(channel->why_stopped, "a reason");
+  EXPECT_STREQ(channel->stop.reason, "a reason");
   EXPECT_EQ(channels_->stopped(), 1u);
   EXPECT_EQ(one_.path, Path::stopping);
   EXPECT_EQ(one_.pending, VerbsLink::pending_offer);
@@ -105,24 +105,24 @@ TEST_F(ChannelsTest, IdleOnesAreStoppedAfterTheirTime) {
   ASSERT_NE(channel, nullptr);
   ASSERT_NE(make(other_), nullptr);
   const auto end = std::chrono::steady_clock::now() + test::wait_deadline;
-  while (!channel->stopping && std::chrono::steady_clock::now() < end) {
-    ++other_.channel->messages_received;
+  while (!channel->stop.begun && std::chrono::steady_clock::now() < end) {
+    ++other_.channel->received.count;
     idle.look();
   }
-  EXPECT_TRUE(channel->stopping);
-  EXPECT_FALSE(other_.channel->stopping);
+  EXPECT_TRUE(channel->stop.begun);
+  EXPECT_FALSE(other_.channel->stop.begun);
 }
 
 TEST_F(ChannelsTest, OneInUseIsNotStoppedForAnotherPeer) {
   IdleChannels idle(*channels_, 10'000'000'000);
   ASSERT_NE(make(one_), nullptr);
   EXPECT_FALSE(idle.stop_longest_idle());
-  one_.channel->idle_since_ns = 1;
-  one_.channel->accesses_posted = 1;
+  one_.channel->last_use.idle_since_ns = 1;
+  one_.channel->accesses.posted = 1;
   EXPECT_FALSE(idle.stop_longest_idle());
-  one_.channel->accesses_posted = 0;
+  one_.channel->accesses.posted = 0;
   EXPECT_TRUE(idle.stop_longest_idle());
-  EXPECT_TRUE(one_.channel->stopping);
+  EXPECT_TRUE(one_.channel->stop.begun);
 }
 
 }  // namespace

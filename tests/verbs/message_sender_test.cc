@@ -63,7 +63,7 @@ TEST_F(MessageSenderTest, UndeliveredMessagesAreSentAgainInOrder) {
   for (uint64_t number = 0; number < 6; ++number)
     sender_->retire(links_[0], channel.queue.retire().index, number < 2);
   EXPECT_EQ(sender_->sent(), 2u);
-  channel.peer_received = 3;  // one more than this end has seen acknowledged
+  channel.stop.peer_received = 3;  // one more than this end has seen acknowledged
   datagrams_.status = SendStatus::queue_full;
   EXPECT_FALSE(sender_->send_again(links_[0], datagrams_));
   datagrams_.status = SendStatus::sent;
@@ -90,15 +90,15 @@ TEST_F(MessageSenderTest, TheNextMessageInvalidatesAWindow) {
   const RemoteMemory windows[] = {{0, 8, exposure_key(5, channels_[1].number, 0x100)},
                                   {0, 8, exposure_key(5, channels_[1].number, 0x200)}};
   sender_->invalidate_windows(links_[0], windows, 1);
-  EXPECT_EQ(channels_[0].key_to_invalidate, windows[0].key);
+  EXPECT_EQ(channels_[0].sent.key_to_invalidate, windows[0].key);
   EXPECT_TRUE(channels_[0].queue.is_empty());
   // A second window needs a separate message.
   sender_->invalidate_windows(links_[0], windows + 1, 1);
-  EXPECT_EQ(channels_[0].key_to_invalidate, windows[1].key);
+  EXPECT_EQ(channels_[0].sent.key_to_invalidate, windows[1].key);
   EXPECT_FALSE(channels_[0].queue.is_empty());
   const RemoteMemory of_another{0, 8, exposure_key(5, channels_[1].number + 1, 0x300)};
   sender_->invalidate_windows(links_[0], &of_another, 1);
-  EXPECT_EQ(channels_[0].key_to_invalidate, windows[1].key);
+  EXPECT_EQ(channels_[0].sent.key_to_invalidate, windows[1].key);
 }
 
 TEST_F(MessageSenderTest, ACompletionCanBeRequestedForWhatWasSent) {

@@ -87,7 +87,7 @@ TEST_F(RemoteAccessesTest, MoreThanTheSendQueueTakesWaits) {
   for (unsigned i = 0; i < count; ++i)
     ASSERT_EQ(accesses_->start(links_[0], &local_, 1, &remote, 1, false, i).status,
               RemoteStatus::started);
-  EXPECT_NE(channels_[0].waiting, nullptr);
+  EXPECT_NE(channels_[0].accesses.waiting, nullptr);
   EXPECT_GT(channels_[0].queue.room(), 0u);
   run();
   EXPECT_EQ(sink_.tokens.size(), count);
@@ -99,7 +99,7 @@ TEST_F(RemoteAccessesTest, MemoryToldForAnotherQueuePairIsNotAccessed) {
   EXPECT_EQ(accesses_->start(links_[0], &local_, 1, &remote, 1, false, 1).status,
             RemoteStatus::unsupported);
   remote = told(0, local_.length);
-  channels_[0].stopping = true;
+  channels_[0].stop.begun = true;
   EXPECT_EQ(accesses_->start(links_[0], &local_, 1, &remote, 1, false, 1).status,
             RemoteStatus::unsupported);
 }
@@ -122,7 +122,7 @@ TEST_F(RemoteAccessesTest, AFailureIsReportedAsUnsupportedOrAsThatOfThePeer) {
 
 TEST_F(RemoteAccessesTest, WhatWaitsEndsWithTheQueuePair) {
   const RemoteMemory remote = told(0, local_.length);
-  for (unsigned i = 0; channels_[0].waiting == nullptr; ++i)
+  for (unsigned i = 0; channels_[0].accesses.waiting == nullptr; ++i)
     ASSERT_EQ(accesses_->start(links_[0], &local_, 1, &remote, 1, true, i).status,
               RemoteStatus::started);
   while (!channels_[0].queue.is_empty())

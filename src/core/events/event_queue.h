@@ -390,4 +390,10 @@ static_assert(PTL_EVENT_SEND == PTL_EVENT_REPLY + 1 && PTL_EVENT_ACK == PTL_EVEN
   to.atomic_type = static_cast<ptl_datatype_t>(from.atomic_type.load(std::memory_order_relaxed));
 }
 
+// Slots of the event queue set aside before the message was accepted (flow control, spec 2.8).
+struct EventReservation {
+  bool communication = false;
+  bool unlink = false;
+};
+
 }  // namespace lintel

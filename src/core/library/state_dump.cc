@@ -93,8 +93,8 @@ void write_interface(PhysicalInterface& physical,
     const Peer& peer = *transfer.peer.load();
     out.line("  transfer %s %08x/%u: %" PRIu64 " of %" PRIu64 " bytes moved, %" PRIu64
              " in flight, by %s%s",
-             transfer.writes_peer ? "to" : "from", peer.id.nid, peer.id.pid, transfer.moved,
-             transfer.mlength, transfer.in_flight,
+             transfer.writes_peer ? "to" : "from", peer.id.nid, peer.id.pid,
+             transfer.progress.moved, transfer.mlength, transfer.progress.in_flight,
              transfer.by_messages ? "messages" : "access to memory", copies_text(transfer.staged));
   });
   out.line("  %u operations, %u transfers", operations, transfers);

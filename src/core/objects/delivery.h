@@ -19,12 +19,6 @@ struct Delivery {
   ptl_ni_fail_t fail;
 };
 
-// Slots of the event queue set aside before the message was accepted (flow control, spec 2.8).
-struct EventReservation {
-  bool communication = false;
-  bool unlink = false;
-};
-
 // A change of a counter that is carried out after the lock is released, since it may start
 // triggered operations.
 struct PendingCount {

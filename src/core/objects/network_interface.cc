@@ -22,26 +22,30 @@ NetworkInterface::NetworkInterface(PhysicalInterface& physical, Initiator& initi
 
 static_assert(largest_unexpected_headers <= most_unexpected_headers);
 
+bool InterfacePools::open(const ptl_ni_limits_t& limits) noexcept {
+  if (!descriptors.open(static_cast<uint32_t>(limits.max_mds)) ||
+      !counters.open(static_cast<uint32_t>(limits.max_cts)) ||
+      !event_queues.open(static_cast<uint32_t>(limits.max_eqs)) ||
+      !entries.open(static_cast<uint32_t>(limits.max_entries)) ||
+      !unexpected_headers.open(static_cast<uint32_t>(limits.max_unexpected_headers)) ||
+      !triggered_operations.open(static_cast<uint32_t>(limits.max_triggered_ops)))
+    return false;
+  // The first object of each kind exists, so that 0 names none.
+  descriptors.release(descriptors.allocate());
+  counters.release(counters.allocate());
+  event_queues.release(event_queues.allocate());
+  return true;
+}
+
 int NetworkInterface::open(const ptl_ni_limits_t* desired) noexcept {
   limits_ = grant_limits(desired);
-  const bool reserved =
-      descriptors_.open(static_cast<uint32_t>(limits_.max_mds)) &&
-      counters_.open(static_cast<uint32_t>(limits_.max_cts)) &&
-      event_queues_.open(static_cast<uint32_t>(limits_.max_eqs)) &&
-      entries_.open(static_cast<uint32_t>(limits_.max_entries)) &&
-      unexpected_headers_.open(static_cast<uint32_t>(limits_.max_unexpected_headers)) &&
-      triggered_operations_.open(static_cast<uint32_t>(limits_.max_triggered_ops));
-  if (!reserved) {
+  if (!pools_.open(limits_)) {
     log_message(LogLevel::error,
                 "no address space for an interface with %d entries, %d unexpected headers and %d "
                 "triggered operations: lower the desired limits or raise ulimit -v",
                 limits_.max_entries, limits_.max_unexpected_headers, limits_.max_triggered_ops);
     return PTL_NO_SPACE;
   }
-  // The first object of each kind exists, so that 0 names none.
-  descriptors_.release(descriptors_.allocate());
-  counters_.release(counters_.allocate());
-  event_queues_.release(event_queues_.allocate());
   SharedRanks::remove_leftovers();
   return PTL_OK;
 }
@@ -60,7 +64,7 @@ PortalEntry* NetworkInterface::obtain_portal(uint32_t pt_index) noexcept {
     const LockGuard guard(portal->lock);
     portal->priority.set_matching(matching());
     portal->overflow.set_matching(matching());
-    portal->unexpected.open(unexpected_headers_);
+    portal->unexpected.open(pools_.unexpected_headers);
   }
   portals_[pt_index].store(portal, std::memory_order_release);
   return portal;

@@ -37,6 +37,19 @@ inline constexpr unsigned logical_interfaces = 4;  // over one physical interfac
 inline constexpr unsigned slot_matching = 1;
 inline constexpr unsigned slot_logical = 2;
 
+// The objects of a logical interface. Guarded by themselves.
+struct InterfacePools {
+  Arena<MemoryDescriptor> descriptors;
+  Arena<CountingEvent> counters;
+  Arena<EventQueueObject> event_queues;
+  Arena<ListEntry> entries;
+  UnexpectedPool unexpected_headers;
+  Arena<TriggeredOperation> triggered_operations;
+
+  // Set-up path. False: no address space.
+  [[nodiscard]] bool open(const ptl_ni_limits_t& limits) noexcept;
+};
+
 class NetworkInterface {
  public:
   // `initiator`, `own`: of the physical interface; its address is `own`.
@@ -73,16 +86,16 @@ class NetworkInterface {
 
   // --- objects by handle; nullptr if it is stale, of another type or of another interface
   [[nodiscard]] MemoryDescriptor* find_descriptor(uint64_t handle) noexcept {
-    return find(descriptors_, handle);
+    return find(pools_.descriptors, handle);
   }
   [[nodiscard]] CountingEvent* find_counter(uint64_t handle) noexcept {
-    return find(counters_, handle);
+    return find(pools_.counters, handle);
   }
   [[nodiscard]] EventQueueObject* find_event_queue(uint64_t handle) noexcept {
-    return find(event_queues_, handle);
+    return find(pools_.event_queues, handle);
   }
   [[nodiscard]] ListEntry* entry_slot(uint32_t index) noexcept {
-    return entries_.contains(index) ? &entries_.at(index) : nullptr;
+    return pools_.entries.contains(index) ? &pools_.entries.at(index) : nullptr;
   }
 
   // Returns the argument of LiveHandle::begin().
@@ -110,12 +123,12 @@ class NetworkInterface {
   [[nodiscard]] PortalEntry* obtain_portal(uint32_t pt_index) noexcept;
 
   // --- pools; guarded by themselves
-  Arena<MemoryDescriptor>& descriptors() noexcept { return descriptors_; }
-  Arena<CountingEvent>& counters() noexcept { return counters_; }
-  Arena<EventQueueObject>& event_queues() noexcept { return event_queues_; }
-  Arena<ListEntry>& entries() noexcept { return entries_; }
-  UnexpectedPool& unexpected_headers() noexcept { return unexpected_headers_; }
-  Arena<TriggeredOperation>& triggered_operations() noexcept { return triggered_operations_; }
+  Arena<MemoryDescriptor>& descriptors() noexcept { return pools_.descriptors; }
+  Arena<CountingEvent>& counters() noexcept { return pools_.counters; }
+  Arena<EventQueueObject>& event_queues() noexcept { return pools_.event_queues; }
+  Arena<ListEntry>& entries() noexcept { return pools_.entries; }
+  UnexpectedPool& unexpected_headers() noexcept { return pools_.unexpected_headers; }
+  Arena<TriggeredOperation>& triggered_operations() noexcept { return pools_.triggered_operations; }
 
   RankMap map;
   InterfaceStatus status;
@@ -149,12 +162,7 @@ class NetworkInterface {
   const uint8_t index_;
   const uint8_t incarnation_;
   ptl_ni_limits_t limits_{};
-  Arena<MemoryDescriptor> descriptors_;
-  Arena<CountingEvent> counters_;
-  Arena<EventQueueObject> event_queues_;
-  Arena<ListEntry> entries_;
-  UnexpectedPool unexpected_headers_;
-  Arena<TriggeredOperation> triggered_operations_;
+  InterfacePools pools_;
   std::atomic<PortalEntry*> portals_[largest_pt_index + 1] = {};
 };
 

@@ -406,9 +406,9 @@ void InitiatorAnswers::take_staged_data(Peer& peer, Operation& operation,
 
 // The reply, or the end of the peer, has come. The operation ends with its last copy.
 void InitiatorAnswers::end_staged_get(Operation& operation, const AnswerResult& result) noexcept {
-  operation.reply_length = result.mlength;
-  operation.reply_offset = result.remote_offset;
-  operation.reply_list = result.list;
+  operation.reply.length = result.mlength;
+  operation.reply.offset = result.remote_offset;
+  operation.reply.list = result.list;
   operation.fault = result.fail;
   operation.ending = true;
   // No answer counts any more.
@@ -425,7 +425,7 @@ void InitiatorAnswers::end_with_copies(Operation& operation) noexcept {
     operation.fault = PTL_NI_UNDELIVERABLE;  // the target has not sent what it said
   end_staging(operation);
   operation.ending = false;
-  end_getting(operation, {operation.reply_length, operation.reply_offset, operation.reply_list,
+  end_getting(operation, {operation.reply.length, operation.reply.offset, operation.reply.list,
                           operation.fault});
 }
 

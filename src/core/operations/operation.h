@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/events/event_queue.h"
 #include "core/objects/memory_descriptor.h"
 #include "core/request.h"
 #include "portals4.h"
@@ -32,6 +33,13 @@ struct QueuedSend {
   };
   QueuedSend* next_queued = nullptr;
   Kind kind = Kind::request;
+};
+
+// What a reply says whose data are still being copied.
+struct ReplyPlace {
+  uint64_t length = 0;
+  uint64_t offset = 0;
+  ptl_list_t list = PTL_PRIORITY_LIST;
 };
 
 // An operation that this process initiated and that has not ended. Found by its cookie.
@@ -62,10 +70,7 @@ struct alignas(64) Operation : QueuedSend, Request {
   uint64_t stream_end = 0;
   uint32_t stream_cookie = 0;
   StagedStream* staged = nullptr;  // moves the data, if the memory is that of a device
-  // Of a reply whose data are still being copied.
-  uint64_t reply_length = 0;
-  uint64_t reply_offset = 0;
-  ptl_list_t reply_list = PTL_PRIORITY_LIST;
+  ReplyPlace reply;
   ptl_ni_fail_t fault = PTL_NI_OK;  // why the first message could not be sent
   // The memory that the target may access. Set before the message that exposes it is sent.
   std::atomic<uint32_t> exposure{Exposure::none};
@@ -77,41 +82,60 @@ struct VolatileCopy {
   std::byte bytes[2048 + largest_operand_bytes];
 };
 
-// A message that moves more data than fits one message, at the target.
-inline constexpr unsigned transfer_remote_pieces = 32;
-struct alignas(64) Transfer : QueuedSend {
-  std::atomic<uint32_t> next_free{0};
-  std::atomic<uint8_t> generation{0};
-  bool writes_peer = false;   // a get: data flow to the initiator
-  bool streaming = false;     // the transfer is in the send queue
-  bool ended = false;         // all is moved or has failed; only the reporting is left
-  bool by_messages = false;   // the peer's memory cannot be reached directly
-  bool source_fault = false;  // the initiator's memory is not accessible
-  bool stays = false;   // the transport refers to the entry's memory until release_mark is reached
-  bool active = false;  // the transfer is in the active list
-  bool ending = false;  // only copies to the device are awaited
-  bool peer_gone = false;            // the initiator is not answered
-  std::atomic<Peer*> peer{nullptr};  // nullptr while the object is free
+// The entry that a message matched, and the memory of it.
+struct TransferPlace {
   NetworkInterface* interface = nullptr;
   PortalEntry* portal = nullptr;
   ListEntry* entry = nullptr;
   UnexpectedHeader* unexpected = nullptr;
-  MessageHeader header{};
-  uint64_t region_offset = 0;
-  uint64_t mlength = 0;
+  uint64_t offset = 0;
+  EventReservation reserved;
+};
+
+// Bytes of a message, counted from its start.
+struct TransferProgress {
   uint64_t moved = 0;
-  uint64_t in_flight = 0;  // bytes of a remote access that has been started and has not ended
-  // Offset in the message up to which data were requested: of a put by this process, of a get by
-  // the initiator.
+  uint64_t in_flight = 0;  // of a remote access that has been started and has not ended
+  // End of what was requested: of a put by this process, of a get by the initiator.
   uint64_t requested = 0;
+};
+
+// Whether the transport refers to the memory of the entry until its mark (payload_mark()) is
+// reached.
+struct AwaitedRelease {
+  bool awaited = false;
+  uint32_t mark = 0;
+};
+
+// The initiator's memory.
+inline constexpr unsigned transfer_remote_pieces = 32;
+struct RemotePieces {
+  unsigned count = 0;
+  RemoteMemory pieces[transfer_remote_pieces];
+};
+
+// A message that moves more data than fits one message, at the target.
+struct alignas(64) Transfer : QueuedSend {
+  std::atomic<uint32_t> next_free{0};
+  std::atomic<uint8_t> generation{0};
+  bool writes_peer = false;          // a get: data flow to the initiator
+  bool streaming = false;            // the transfer is in the send queue
+  bool ended = false;                // all is moved or has failed; only the reporting is left
+  bool by_messages = false;          // the peer's memory cannot be reached directly
+  bool source_fault = false;         // the initiator's memory is not accessible
+  bool active = false;               // the transfer is in the active list
+  bool ending = false;               // only copies to the device are awaited
+  bool peer_gone = false;            // the initiator is not answered
+  std::atomic<Peer*> peer{nullptr};  // nullptr while the object is free
+  TransferPlace place;
+  MessageHeader header{};
+  uint64_t mlength = 0;
+  TransferProgress progress;
   StagedStream* staged = nullptr;  // moves the data, if the entry is in memory of a device
   ptl_ni_fail_t fail = PTL_NI_OK;
-  bool event_reserved = false;
-  bool unlink_reserved = false;
-  uint32_t release_mark = 0;        // see Transport::payload_mark()
+  AwaitedRelease release;
   Transfer* next_active = nullptr;  // link of the active list or of Peer::unreleased_head
-  unsigned remote_count = 0;
-  RemoteMemory remote[transfer_remote_pieces];
+  RemotePieces remote;
 };
 
 // Largest payload that travels with a reply. Longer gets are written into the initiator's memory,

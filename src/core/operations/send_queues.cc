@@ -14,7 +14,7 @@ const NetworkInterface* owner_of(const QueuedSend& item) noexcept {
     case QueuedSend::Kind::answer:
       return nullptr;
     case QueuedSend::Kind::transfer_data:
-      return static_cast<const Transfer&>(item).interface;
+      return static_cast<const Transfer&>(item).place.interface;
     default:
       return static_cast<const Operation&>(item).interface;
   }

@@ -251,15 +251,10 @@ bool move(const Arrival& arrival, std::byte* fetched) noexcept {
 void begin_transfer(const Arrival& arrival, Transfer& transfer) noexcept LINTEL_REQUIRES(polling)
     LINTEL_RELEASE(arrival.portal.lock) {
   ListEntry& entry = *arrival.entry;
-  transfer.interface = &arrival.interface;
-  transfer.portal = &arrival.portal;
-  transfer.entry = &entry;
-  transfer.unexpected = arrival.unexpected;
+  transfer.place = {&arrival.interface, &arrival.portal,          &entry,
+                    arrival.unexpected, arrival.placement.offset, arrival.reservation};
   transfer.header = arrival.header;
-  transfer.region_offset = arrival.placement.offset;
   transfer.mlength = arrival.placement.mlength;
-  transfer.event_reserved = arrival.reservation.communication;
-  transfer.unlink_reserved = arrival.reservation.unlink;
   transfer.peer.store(&arrival.peer, std::memory_order_release);
   ++arrival.peer.transfers;
   if (arrival.unexpected != nullptr) arrival.unexpected->arriving = true;

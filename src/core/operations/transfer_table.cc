@@ -14,7 +14,7 @@ constexpr uint32_t most_transfers = 1u << 18;
 // Takes those of `interface` out of a chain through `next_active`.
 void drop_from_chain(Transfer** link, const NetworkInterface& interface) noexcept {
   while (Transfer* transfer = *link) {
-    if (transfer->interface == &interface) {
+    if (transfer->place.interface == &interface) {
       transfer->active = false;
       *link = transfer->next_active;
     } else {
@@ -84,7 +84,7 @@ Transfer* TransferTable::take_released() noexcept {
     if (transfer == nullptr) {
       *link = peer.next_unreleased;
       peer.unreleased_listed = false;
-    } else if (peer.transport->payloads_released(*peer.link, transfer->release_mark)) {
+    } else if (peer.transport->payloads_released(*peer.link, transfer->release.mark)) {
       peer.unreleased_head = transfer->next_active;
       return transfer;
     } else {
@@ -97,7 +97,7 @@ Transfer* TransferTable::take_released() noexcept {
 bool TransferTable::anything_released() const noexcept {
   for (const Peer* peer = unreleased_; peer != nullptr; peer = peer->next_unreleased)
     if (peer->unreleased_head == nullptr ||
-        peer->transport->payloads_released(*peer->link, peer->unreleased_head->release_mark))
+        peer->transport->payloads_released(*peer->link, peer->unreleased_head->release.mark))
       return true;
   return false;
 }
@@ -113,7 +113,7 @@ void TransferTable::drop_all_of(const NetworkInterface& interface) noexcept {
   }
   for_each([&](Transfer& transfer) {
     polling.assert_held();
-    if (transfer.interface == &interface) release(transfer);
+    if (transfer.place.interface == &interface) release(transfer);
   });
 }
 

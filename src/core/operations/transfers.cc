@@ -37,8 +37,8 @@ constexpr uint64_t batched_bytes = uint64_t{1} << 16;
 unsigned remote_range(const Transfer& transfer, uint64_t position, uint64_t length,
                       RemoteMemory* out) noexcept {
   unsigned count = 0;
-  for (unsigned i = 0; i < transfer.remote_count && length != 0; ++i) {
-    const RemoteMemory& memory = transfer.remote[i];
+  for (unsigned i = 0; i < transfer.remote.count && length != 0; ++i) {
+    const RemoteMemory& memory = transfer.remote.pieces[i];
     if (position >= memory.length) {
       position -= memory.length;
       continue;
@@ -58,10 +58,10 @@ DeviceImport import_of(const InboundMessage& message, const Transfer& transfer) 
   if ((message.header.modes & names_device) == 0 || message.payload_length != sizeof description)
     return {};
   const Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
-  const MemoryRegion& region = transfer.entry->region;
+  const MemoryRegion& region = transfer.place.entry->region;
   std::memcpy(&description, message.payload, sizeof description);
-  if (!region.is_host(transfer.region_offset, transfer.mlength)) {
-    const KindPiece piece = region.first_piece(transfer.region_offset, transfer.mlength);
+  if (!region.is_host(transfer.place.offset, transfer.mlength)) {
+    const KindPiece piece = region.first_piece(transfer.place.offset, transfer.mlength);
     if (piece.kind == nullptr || piece.length != transfer.mlength ||
         piece.kind->number() != description.allocation.kind)
       return {};
@@ -75,13 +75,13 @@ bool take_description(const InboundMessage& message, Transfer& transfer) noexcep
   if ((message.header.modes & names_device) != 0) return false;
   const unsigned count = message.payload_length / sizeof(RemoteMemory);
   if (count == 0 || count > transfer_remote_pieces) return false;
-  std::memcpy(transfer.remote, message.payload, count * sizeof(RemoteMemory));
+  std::memcpy(transfer.remote.pieces, message.payload, count * sizeof(RemoteMemory));
   uint64_t total = 0;
   for (unsigned i = 0; i < count; ++i) {
-    if (transfer.remote[i].length > message.header.length() - total) return false;
-    total += transfer.remote[i].length;
+    if (transfer.remote.pieces[i].length > message.header.length() - total) return false;
+    total += transfer.remote.pieces[i].length;
   }
-  transfer.remote_count = count;
+  transfer.remote.count = count;
   return total == message.header.length();
 }
 
@@ -95,25 +95,25 @@ void end_claim(NetworkInterface& interface, PortalEntry& portal, UnexpectedHeade
 }
 
 Outcome outcome_of(const Transfer& transfer) noexcept {
-  return {transfer.fail, transfer.fail == PTL_NI_OK ? transfer.mlength : 0, transfer.region_offset,
-          transfer.entry->list, transfer.source_fault};
+  return {transfer.fail, transfer.fail == PTL_NI_OK ? transfer.mlength : 0, transfer.place.offset,
+          transfer.place.entry->list, transfer.source_fault};
 }
 
 }  // namespace
 
 void Transfers::end(Transfer& transfer) noexcept {
   if (transfer.staged != nullptr && !end_staging(transfer)) return;
-  NetworkInterface& interface = *transfer.interface;
-  PortalEntry& portal = *transfer.portal;
-  ListEntry& entry = *transfer.entry;
+  NetworkInterface& interface = *transfer.place.interface;
+  PortalEntry& portal = *transfer.place.portal;
+  ListEntry& entry = *transfer.place.entry;
   Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
   const Outcome outcome = outcome_of(transfer);
   const MessageHeader header = transfer.header;
   const bool answered = transfer.writes_peer && transfer.by_messages && transfer.ended;
   const bool peer_gone = transfer.peer_gone;
   const bool ends_access =
-      !answered && transfer.remote_count != 0 && !(peer_gone && transfer.ending);
-  const bool unlink_reserved = transfer.unlink_reserved;
+      !answered && transfer.remote.count != 0 && !(peer_gone && transfer.ending);
+  const bool unlink_reserved = transfer.place.reserved.unlink;
 
   TriggerHold hold;  // a claim may be counted below, under the lock
   PendingCount count;
@@ -122,11 +122,11 @@ void Transfers::end(Transfer& transfer) noexcept {
     const InitiatorId initiator = initiator_of(interface, peer, header);
     count = report_delivery(
         interface, portal, entry,
-        {header, initiator.id, initiator.uid, entry.region.address(transfer.region_offset),
+        {header, initiator.id, initiator.uid, entry.region.address(transfer.place.offset),
          outcome.mlength, outcome.fail},
-        transfer.event_reserved);
+        transfer.place.reserved.communication);
     --portal.operations;
-    if (UnexpectedHeader* unexpected = transfer.unexpected; unexpected != nullptr) {
+    if (UnexpectedHeader* unexpected = transfer.place.unexpected; unexpected != nullptr) {
       unexpected->arriving = false;
       interface.unexpected_headers().set_outcome(*unexpected, outcome.fail, outcome.mlength);
       if (unexpected->claimed) end_claim(interface, portal, *unexpected);
@@ -150,30 +150,31 @@ void Transfers::continue_by_messages(Transfer& transfer) noexcept {
   Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
   transfer.by_messages = true;
   if (!transfer.writes_peer) {
-    transfer.requested = transfer.moved;
+    transfer.progress.requested = transfer.progress.moved;
     return transfer.staged != nullptr ? advance_staged(transfer)
                                       : request_data(transfer, transfer.mlength);
   }
   if ((transfer.header.modes & get_in_windows) != 0) {
-    transfer.requested = 0;
+    transfer.progress.requested = 0;
     return offer_data(transfer);
   }
-  transfer.requested = transfer.mlength;
-  transfer.stays = transfer.staged == nullptr && transfer.mlength >= sent_in_place_bytes &&
-                   peer.transport->capabilities().refers_to_payloads;
+  transfer.progress.requested = transfer.mlength;
+  transfer.release.awaited = transfer.staged == nullptr &&
+                             transfer.mlength >= sent_in_place_bytes &&
+                             peer.transport->capabilities().refers_to_payloads;
   continue_sending(transfer);
 }
 
 // Asks the initiator of a put for more data, up to `end`.
 void Transfers::request_data(Transfer& transfer, uint64_t end) noexcept {
-  if (end == transfer.requested) return;
+  if (end == transfer.progress.requested) return;
   MessageHeader request{};
   request.kind = MessageKind::data_request;
   request.cookie = transfer.header.cookie;
   request.match_bits = table_.cookie_of(transfer);
-  request.remote_offset = transfer.requested;
-  request.set_length(end - transfer.requested);
-  transfer.requested = end;
+  request.remote_offset = transfer.progress.requested;
+  request.set_length(end - transfer.progress.requested);
+  transfer.progress.requested = end;
   answers_.send(*transfer.peer.load(std::memory_order_relaxed), request, nullptr, 0);
 }
 
@@ -194,7 +195,7 @@ void Transfers::continue_sending(Transfer& transfer) noexcept {
   if (transfer.streaming || transfer.ended) return;
   Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
   if (StagedStream* const staged = transfer.staged; staged != nullptr) {
-    staged->load(transfer.requested);
+    staged->load(transfer.progress.requested);
     staging_.watch(*staged);
     if (staged->fail() == PTL_NI_OK && staged->ready().length == 0) return;
   }
@@ -209,7 +210,7 @@ void Transfers::continue_sending(Transfer& transfer) noexcept {
 }
 
 void Transfers::take_result(Transfer& transfer, RemoteResult result) noexcept {
-  transfer.moved += result.bytes;
+  transfer.progress.moved += result.bytes;
   if (StagedStream* const staged = transfer.staged; staged != nullptr) {
     if (staged->is_to_device())
       staged->filled(result.bytes);
@@ -220,7 +221,7 @@ void Transfers::take_result(Transfer& transfer, RemoteResult result) noexcept {
   }
   switch (result.status) {
     case RemoteStatus::done:
-      if (transfer.moved >= transfer.mlength) {
+      if (transfer.progress.moved >= transfer.mlength) {
         // Copies to the device may be under way.
         if (transfer.staged == nullptr || transfer.staged->is_complete()) end(transfer);
         return;
@@ -244,19 +245,20 @@ void Transfers::take_result(Transfer& transfer, RemoteResult result) noexcept {
 
 // Moves one slice, or ends the transfer if all is moved.
 void Transfers::advance(Transfer& transfer) noexcept {
-  if (transfer.ended) return transfer.stays ? table_.await_release(transfer) : end(transfer);
+  if (transfer.ended)
+    return transfer.release.awaited ? table_.await_release(transfer) : end(transfer);
   Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
   // Its link may become that of the next process with its address.
   if (transfer.peer_gone || peer.failed.load(std::memory_order_acquire))
     return fail(transfer, PTL_NI_UNDELIVERABLE);
   if (transfer.staged != nullptr) return advance_staged(transfer);
   const bool asynchronous = peer.transport->capabilities().remote_asynchronous;
-  const uint64_t left = transfer.mlength - transfer.moved;
+  const uint64_t left = transfer.mlength - transfer.progress.moved;
   Piece local[transfer_remote_pieces];
   uint64_t covered = 0;
-  const unsigned local_count = transfer.entry->region.pieces(
-      transfer.region_offset + transfer.moved, asynchronous ? left : std::min(slice_bytes, left),
-      local, transfer_remote_pieces, &covered);
+  const unsigned local_count = transfer.place.entry->region.pieces(
+      transfer.place.offset + transfer.progress.moved,
+      asynchronous ? left : std::min(slice_bytes, left), local, transfer_remote_pieces, &covered);
   access(transfer, local, local_count, covered);
 }
 
@@ -265,11 +267,11 @@ void Transfers::access(Transfer& transfer, const Piece* local, unsigned local_co
                        uint64_t length) noexcept {
   Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
   RemoteMemory remote[transfer_remote_pieces];
-  const unsigned remote_count = remote_range(transfer, transfer.moved, length, remote);
+  const unsigned remote_count = remote_range(transfer, transfer.progress.moved, length, remote);
   const uint32_t token = table_.cookie_of(transfer);
   const RemoteResult result = peer.transport->remote_access(
       *peer.link, transfer.writes_peer, local, local_count, remote, remote_count, token);
-  if (result.status == RemoteStatus::started) transfer.in_flight = length;
+  if (result.status == RemoteStatus::started) transfer.progress.in_flight = length;
   take_result(transfer, result);
 }
 
@@ -277,12 +279,12 @@ void Transfers::access(Transfer& transfer, const Piece* local, unsigned local_co
 
 bool Transfers::begin_staging(Transfer& transfer, const DeviceImport& import) noexcept {
   const bool entry_is_host =
-      transfer.entry->region.is_host(transfer.region_offset, transfer.mlength);
+      transfer.place.entry->region.is_host(transfer.place.offset, transfer.mlength);
   transfer.staged = staging_.begin({.direction = transfer.writes_peer == entry_is_host
                                                      ? StagedStream::Direction::to_device
                                                      : StagedStream::Direction::from_device,
-                                    .region = &transfer.entry->region,
-                                    .region_offset = transfer.region_offset,
+                                    .region = &transfer.place.entry->region,
+                                    .region_offset = transfer.place.offset,
                                     .begin = 0,
                                     .end = transfer.mlength,
                                     .client = this,
@@ -326,7 +328,7 @@ void Transfers::advance_staged(Transfer& transfer) noexcept {
   if (staged.is_complete()) return end(transfer);
   if (transfer.by_messages && staged.fail() != PTL_NI_OK) {
     // Otherwise the initiator is still sending.
-    if (transfer.moved == transfer.requested) fail(transfer, staged.fail());
+    if (transfer.progress.moved == transfer.progress.requested) fail(transfer, staged.fail());
     return;
   }
   if (transfer.by_messages) {
@@ -334,7 +336,7 @@ void Transfers::advance_staged(Transfer& transfer) noexcept {
     staging_.watch(staged);
     return request_data(transfer, end_of_blocks);
   }
-  if (transfer.in_flight != 0) return;
+  if (transfer.progress.in_flight != 0) return;
   if (transfer.writes_peer) staged.load(transfer.mlength);
   const Piece local = transfer.writes_peer ? staged.ready() : staged.room();
   staging_.watch(staged);
@@ -358,8 +360,8 @@ void Transfers::advance_import(Transfer& transfer) noexcept {
   staging_.watch(staged);
   if (staged.fail() != PTL_NI_OK) return fail(transfer, staged.fail());
   if (piece.length == 0) return;
-  const MemoryRegion& region = transfer.entry->region;
-  const uint64_t offset = transfer.region_offset + transfer.moved;
+  const MemoryRegion& region = transfer.place.entry->region;
+  const uint64_t offset = transfer.place.offset + transfer.progress.moved;
   const bool moved = staged.is_to_device() ? region.read(offset, piece.base, piece.length)
                                            : region.write(offset, piece.base, piece.length);
   take_result(transfer, moved ? RemoteResult{RemoteStatus::done, piece.length}
@@ -373,7 +375,7 @@ void Transfers::take_staged_data(Transfer& transfer, const InboundMessage& messa
   if (!staged.put(header.remote_offset, message.payload, message.payload_length))
     return refused_.messages.increment();
   staging_.watch(staged);
-  transfer.moved += message.payload_length;
+  transfer.progress.moved += message.payload_length;
   // The last message of a window may come behind the first ones of the next.
   if ((header.flags & flag_last) != 0 && header.fail() != PTL_NI_OK) {
     transfer.source_fault = true;
@@ -388,21 +390,19 @@ void Transfers::start(Transfer& transfer, const InboundMessage& message) noexcep
   transfer.writes_peer = message.header.kind == MessageKind::get;
   transfer.by_messages = false;
   transfer.source_fault = false;
-  transfer.stays = false;
+  transfer.release.awaited = false;
   transfer.streaming = false;
   transfer.ended = false;
-  transfer.moved = 0;
-  transfer.in_flight = 0;
+  transfer.progress = {};
   transfer.ending = false;
   transfer.peer_gone = false;
-  transfer.requested = 0;
   transfer.staged = nullptr;
   transfer.fail = PTL_NI_OK;
-  transfer.remote_count = 0;
+  transfer.remote.count = 0;
   DeviceImport import = import_of(message, transfer);
   const bool described = import.is_open() || take_description(message, transfer);
   if ((import.is_open() ||
-       !transfer.entry->region.is_host(transfer.region_offset, transfer.mlength)) &&
+       !transfer.place.entry->region.is_host(transfer.place.offset, transfer.mlength)) &&
       !begin_staging(transfer, import)) [[unlikely]] {
     import.close();
     return fail(transfer, PTL_NI_UNDELIVERABLE);
@@ -436,12 +436,12 @@ void Transfers::fetch_batch() noexcept {
   for (; simple < batch.count; ++simple) {
     const Transfer& transfer = *batch.transfers[simple];
     uint64_t covered = 0;
-    if (transfer.remote_count != 1 ||
-        transfer.entry->region.pieces(transfer.region_offset, transfer.mlength, &local[simple], 1,
-                                      &covered) != 1 ||
+    if (transfer.remote.count != 1 ||
+        transfer.place.entry->region.pieces(transfer.place.offset, transfer.mlength, &local[simple],
+                                            1, &covered) != 1 ||
         covered != transfer.mlength)
       break;
-    remote[simple] = transfer.remote[0];
+    remote[simple] = transfer.remote.pieces[0];
     remote[simple].length = transfer.mlength;
   }
   bool fetched = false;
@@ -454,7 +454,7 @@ void Transfers::fetch_batch() noexcept {
   for (unsigned i = 0; i < batch.count; ++i) {
     Transfer& transfer = *batch.transfers[i];
     if (fetched) {
-      transfer.moved = transfer.mlength;
+      transfer.progress.moved = transfer.mlength;
       end(transfer);
     } else {
       // Whatever went wrong concerns one of them: each finds out for itself.
@@ -465,10 +465,10 @@ void Transfers::fetch_batch() noexcept {
 
 void Transfers::end_remote_access(Link& link, uint32_t token, RemoteResult result) noexcept {
   Transfer* transfer = table_.find(token);
-  if (transfer == nullptr || transfer->in_flight == 0) return;
+  if (transfer == nullptr || transfer->progress.in_flight == 0) return;
   Peer& peer = *transfer->peer.load(std::memory_order_relaxed);
   if (peer.link != &link) return;
-  transfer->in_flight = 0;
+  transfer->progress.in_flight = 0;
   take_result(*transfer, result);
   answers_.flush_acknowledgements(peer);
 }
@@ -480,18 +480,18 @@ void Transfers::take_data(Peer& peer, const InboundMessage& message) noexcept {
   const uint64_t offset = header.remote_offset;
   if (transfer == nullptr || transfer->peer.load(std::memory_order_relaxed) != &peer ||
       !transfer->by_messages || transfer->writes_peer || offset > transfer->mlength ||
-      message.payload_length > transfer->mlength - std::max(offset, transfer->moved)) {
+      message.payload_length > transfer->mlength - std::max(offset, transfer->progress.moved)) {
     refused_.messages.increment();
     return;
   }
   if (transfer->staged != nullptr) return take_staged_data(*transfer, message);
   if (transfer->fail == PTL_NI_OK &&
-      !transfer->entry->region.write(transfer->region_offset + offset, message.payload,
-                                     message.payload_length))
+      !transfer->place.entry->region.write(transfer->place.offset + offset, message.payload,
+                                           message.payload_length))
     transfer->fail = PTL_NI_SEGV;
-  transfer->moved += message.payload_length;
+  transfer->progress.moved += message.payload_length;
   if ((header.flags & flag_last) == 0) return;
-  if (transfer->moved != transfer->mlength && transfer->fail == PTL_NI_OK) {
+  if (transfer->progress.moved != transfer->mlength && transfer->fail == PTL_NI_OK) {
     transfer->fail = PTL_NI_SEGV;  // the initiator could not read its memory
     transfer->source_fault = true;
   }
@@ -503,21 +503,21 @@ void Transfers::take_data_request(Peer& peer, const MessageHeader& header) noexc
   if (transfer == nullptr || transfer->peer.load(std::memory_order_relaxed) != &peer ||
       !transfer->by_messages || !transfer->writes_peer ||
       (transfer->header.modes & get_in_windows) == 0 || transfer->ended ||
-      header.remote_offset != transfer->requested ||
-      header.length() > transfer->mlength - transfer->requested)
+      header.remote_offset != transfer->progress.requested ||
+      header.length() > transfer->mlength - transfer->progress.requested)
     return refused_.messages.increment();
-  transfer->requested += header.length();
+  transfer->progress.requested += header.length();
   continue_sending(*transfer);
 }
 
 bool Transfers::send_data(Peer& peer, Transfer& transfer) noexcept {
   const uint64_t chunk = peer.link->max_data_bytes.load(std::memory_order_relaxed);
   StagedStream* const staged = transfer.staged;
-  while (transfer.moved < transfer.mlength && transfer.fail == PTL_NI_OK) {
+  while (transfer.progress.moved < transfer.mlength && transfer.fail == PTL_NI_OK) {
     Piece pieces[transfer_remote_pieces];
     uint64_t covered = 0;
     unsigned count = 1;
-    uint64_t sendable = transfer.requested - transfer.moved;
+    uint64_t sendable = transfer.progress.requested - transfer.progress.moved;
     if (staged != nullptr) {
       transfer.fail = staged->fail();
       if (transfer.fail != PTL_NI_OK) break;
@@ -525,9 +525,9 @@ bool Transfers::send_data(Peer& peer, Transfer& transfer) noexcept {
       sendable = pieces[0].length;
       pieces[0].length = covered = std::min(chunk, sendable);
     } else if (sendable != 0) {
-      count = transfer.entry->region.pieces(transfer.region_offset + transfer.moved,
-                                            std::min(chunk, sendable), pieces,
-                                            transfer_remote_pieces, &covered);
+      count = transfer.place.entry->region.pieces(transfer.place.offset + transfer.progress.moved,
+                                                  std::min(chunk, sendable), pieces,
+                                                  transfer_remote_pieces, &covered);
     }
     if (sendable == 0) {
       // Left until more is there, or asked for.
@@ -536,11 +536,11 @@ bool Transfers::send_data(Peer& peer, Transfer& transfer) noexcept {
     }
     MessageHeader header{};
     header.kind = MessageKind::data;
-    header.modes = transfer.stays ? data_for_reply | data_stays : data_for_reply;
-    if (covered == sendable && transfer.moved + covered != transfer.mlength)
+    header.modes = transfer.release.awaited ? data_for_reply | data_stays : data_for_reply;
+    if (covered == sendable && transfer.progress.moved + covered != transfer.mlength)
       header.modes |= data_pauses;
     header.cookie = transfer.header.cookie;
-    header.remote_offset = transfer.moved;
+    header.remote_offset = transfer.progress.moved;
     header.set_length(covered);
     const SendStatus status = peer.transport->send(*peer.link, header, pieces, count);
     if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
@@ -548,10 +548,10 @@ bool Transfers::send_data(Peer& peer, Transfer& transfer) noexcept {
     if (status == SendStatus::peer_failed) transfer.fail = PTL_NI_UNDELIVERABLE;
     if (status != SendStatus::sent) break;
     peer.sent.count(MessageKind::data, covered);
-    transfer.moved += covered;
+    transfer.progress.moved += covered;
     if (staged == nullptr) continue;
     staged->taken(covered);
-    staged->load(transfer.requested);
+    staged->load(transfer.progress.requested);
     staging_.watch(*staged);
   }
   MessageHeader header = answer_header(transfer.header, MessageKind::reply, outcome_of(transfer));
@@ -560,9 +560,9 @@ bool Transfers::send_data(Peer& peer, Transfer& transfer) noexcept {
   if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
   if (status == SendStatus::sent) {
     peer.sent.count(MessageKind::reply, 0);
-    transfer.release_mark = peer.transport->payload_mark(*peer.link);
+    transfer.release.mark = peer.transport->payload_mark(*peer.link);
   } else {
-    transfer.stays = false;
+    transfer.release.awaited = false;
   }
   // The events of the transfer are posted without the send lock, in the next round of polling.
   transfer.streaming = false;
@@ -581,7 +581,7 @@ void Transfers::fail_all_of(Peer& peer) noexcept {
     transfer.peer_gone = true;
     // An active transfer fails by itself, or has ended and only posts its events.
     if (transfer.active)
-      transfer.stays = false;  // nobody says any more when its memory is released
+      transfer.release.awaited = false;  // nobody says any more when its memory is released
     else
       fail(transfer, PTL_NI_UNDELIVERABLE);
   });
@@ -591,7 +591,8 @@ bool Transfers::access_under_way(const NetworkInterface& interface) noexcept {
   bool under_way = false;
   table_.for_each([&](const Transfer& transfer) {
     const bool copies = transfer.staged != nullptr && transfer.staged->is_writing();
-    under_way |= transfer.interface == &interface && (transfer.in_flight != 0 || copies);
+    under_way |=
+        transfer.place.interface == &interface && (transfer.progress.in_flight != 0 || copies);
   });
   return under_way;
 }
@@ -599,7 +600,8 @@ bool Transfers::access_under_way(const NetworkInterface& interface) noexcept {
 void Transfers::stop_copies(const NetworkInterface& interface) noexcept {
   table_.for_each([&](const Transfer& transfer) {
     // A remote access may use a buffer.
-    if (transfer.interface == &interface && transfer.staged != nullptr && transfer.in_flight == 0)
+    if (transfer.place.interface == &interface && transfer.staged != nullptr &&
+        transfer.progress.in_flight == 0)
       transfer.staged->cancel();
   });
 }
@@ -607,7 +609,7 @@ void Transfers::stop_copies(const NetworkInterface& interface) noexcept {
 void Transfers::drop_all_of(const NetworkInterface& interface) noexcept {
   table_.for_each([&](Transfer& transfer) {
     polling.assert_held();
-    if (transfer.interface == &interface && transfer.staged != nullptr)
+    if (transfer.place.interface == &interface && transfer.staged != nullptr)
       staging_.end(*std::exchange(transfer.staged, nullptr));
   });
   table_.drop_all_of(interface);
@@ -628,7 +630,7 @@ unsigned Transfers::advance_all() noexcept {
 unsigned Transfers::end_released() noexcept {
   unsigned ended = 0;
   for (; Transfer* const transfer = table_.take_released(); ++ended) {
-    transfer->stays = false;
+    transfer->release.awaited = false;
     advance(*transfer);
   }
   return ended;
