@@ -8,7 +8,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
+#include <cstdio>
 #include <memory>
 #include <optional>
 
@@ -44,11 +44,13 @@ Choice choice_of(const std::string& wanted) {
   return choice;
 }
 
-std::string first_line(const std::string& interface, const char* file) {
-  std::ifstream in("/sys/class/net/" + interface + "/" + file);
-  std::string line;
-  std::getline(in, line);
-  return line;
+// The processors that are near to an interface, as a list; empty: nothing is known.
+std::string processors_near(const std::string& interface) {
+  const Stream in =
+      open_for_reading(("/sys/class/net/" + interface + "/device/local_cpulist").c_str());
+  char line[1024] = "";
+  if (in == nullptr || std::fgets(line, sizeof line, in.get()) == nullptr) return "";
+  return std::string(trim(line));
 }
 
 std::vector<unsigned> own_processors() {
@@ -116,7 +118,7 @@ UdpRails find_udp_rails(const NodeIdentity& host, const std::string& wanted) {
                     [&](const UdpRail& other) { return other.index == rail.index; });
     if (is_known || !choice.admits(rail.interface)) continue;
     rail.mtu = mtu_of(rail.interface);
-    rail.is_near = shares_processor(first_line(rail.interface, "device/local_cpulist"), own);
+    rail.is_near = shares_processor(processors_near(rail.interface), own);
     if (const std::string why = objection(*entry, host, rail); !why.empty())
       unused += "; " + rail.interface + " " + why;
     else
