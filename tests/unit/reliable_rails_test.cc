@@ -47,7 +47,9 @@ class RailsTest : public testing::Test {
   }
 
   void send(unsigned count, uint32_t bytes = 1000) {
+    const uint64_t end_ns = virtual_now_ns + 60'000 * ms;
     for (unsigned i = 0; i < count;) {
+      ASSERT_LT(virtual_now_ns, end_ns);
       MessageHeader header{};
       header.kind = MessageKind::put;
       header.match_bits = sent_;
