@@ -128,6 +128,15 @@ PTL_API int PtlLintelDeviceAlloc(const char* driver, unsigned int device, ptl_si
  * @return PTL_OK; PTL_NO_INIT; PTL_ARG_INVALID if it is no memory of a device. */
 PTL_API int PtlLintelDeviceFree(void* start) PTL_NOEXCEPT;
 
+/** Copies memory, and waits for the end. Each side may be memory of the host or of a device, if the
+ * process has loaded the driver. Any thread.
+ * @param to     where to; `bytes` long.
+ * @param from   where from; the two do not overlap.
+ * @param bytes  length.
+ * @return PTL_OK; PTL_NO_INIT; PTL_FAIL if the driver cannot copy it, or the two sides are memory
+ * of different drivers. */
+PTL_API int PtlLintelDeviceCopy(void* to, const void* from, ptl_size_t bytes) PTL_NOEXCEPT;
+
 /** Functions of a run-time library that take part in PtlNIInit and PtlNIFini. */
 typedef struct ptl_lintel_hooks {
   /** PtlNIInit has checked its arguments. May change *pid; PtlNIInit returns any code but PTL_OK at

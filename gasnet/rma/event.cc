@@ -6,10 +6,12 @@
 
 #include <algorithm>
 
+#include "job/job.h"
 #include "job/thread.h"
 #include "network/long_yields.h"
 #include "network/network.h"
 #include "network/poll.h"
+#include "segment/segment.h"
 #include "tools/lock.h"
 
 using namespace lintel::gasnet;
@@ -29,6 +31,8 @@ LongYields g_long_yields;
 
 /* Number of lists of pieces, over all events. */
 std::atomic<int> g_lists{0};
+/* Number of events with a descriptor of a segment in memory of a device. */
+std::atomic<int> g_device_segments{0};
 
 bool all_are_answered() {
   for (const gasneti_event* event = g_newest.load(std::memory_order_acquire); event;
@@ -47,18 +51,49 @@ bool all_are_answered() {
 }  // namespace
 
 gasneti_event::gasneti_event(EventPool& pool) : owner(&pool), counter_(network().new_counter()) {
-  ptl_md_t md{};
-  md.start = nullptr;
-  md.length = PTL_SIZE_MAX;
-  // PtlPut has read small sources when it returns, so those puts are locally complete then.
-  md.options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY | PTL_MD_VOLATILE;
-  md.eq_handle = PTL_EQ_NONE;
-  md.ct_handle = counter_;
-  memory_ = network().bind(md);
+  memory_ = bind(0, PTL_SIZE_MAX);
   made_before = g_newest.load(std::memory_order_relaxed);
   while (!g_newest.compare_exchange_weak(made_before, this, std::memory_order_release,
                                          std::memory_order_relaxed)) {
   }
+}
+
+ptl_handle_md_t gasneti_event::bind(uintptr_t address, ptl_size_t bytes) const {
+  ptl_md_t md{};
+  md.start = reinterpret_cast<void*>(address);
+  md.length = bytes;
+  // PtlPut has read small sources when it returns, so those puts are locally complete then.
+  md.options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY | PTL_MD_VOLATILE;
+  md.eq_handle = PTL_EQ_NONE;
+  md.ct_handle = counter_;
+  return network().bind(md);
+}
+
+bool gasneti_event::bind_device(gex_EP_Index_t endpoint, unsigned int binding) {
+  if (device_) {
+    if (PtlMDRelease(device_->memory) != PTL_OK) return false;
+    device_.reset();
+  } else if (g_device_segments.fetch_add(1, std::memory_order_relaxed) >=
+             network().limits().max_mds / 8) {
+    g_device_segments.fetch_sub(1, std::memory_order_relaxed);
+    return false;
+  }
+  const SegmentTable::Entry segment = segment_table().of(job().rank(), endpoint);
+  device_ = std::make_unique<DeviceSegment>(DeviceSegment{
+      endpoint, binding, segment.address, segment.bytes, bind(segment.address, segment.bytes)});
+  return true;
+}
+
+ptl_handle_md_t gasneti_event::device_descriptor(gex_EP_Index_t endpoint, size_t bytes,
+                                                 ptl_size_t* offset) {
+  const unsigned int binding = segment_table().device_binding(endpoint);
+  if ((!device_ || device_->endpoint != endpoint || device_->binding != binding) &&
+      !bind_device(endpoint, binding))
+    return memory_;
+  const uintptr_t distance = *offset - device_->address;
+  if (distance > device_->bytes || bytes > device_->bytes - distance) return memory_;
+  *offset = distance;
+  return device_->memory;
 }
 
 bool gasneti_event::is_answered() const {
@@ -70,9 +105,10 @@ bool gasneti_event::is_answered() const {
 void gasneti_event::put(Place place, const void* source, size_t bytes) {
   const size_t largest = network().limits().max_msg_size;
   auto local_offset = reinterpret_cast<ptl_size_t>(source);
+  const ptl_handle_md_t memory = descriptor_for(place, bytes, &local_offset);
   while (bytes != 0) {
     const size_t part = std::min(bytes, largest);
-    check(PtlPut(memory_, local_offset, part, PTL_CT_ACK_REQ, process_of(place.rank),
+    check(PtlPut(memory, local_offset, part, PTL_CT_ACK_REQ, process_of(place.rank),
                  number_of(PortalIndex::kSegment), place.endpoint, place.offset, nullptr, 0),
           "PtlPut");
     count_started();
@@ -85,9 +121,10 @@ void gasneti_event::put(Place place, const void* source, size_t bytes) {
 void gasneti_event::get(Place place, void* destination, size_t bytes) {
   const size_t largest = network().limits().max_msg_size;
   auto local_offset = reinterpret_cast<ptl_size_t>(destination);
+  const ptl_handle_md_t memory = descriptor_for(place, bytes, &local_offset);
   while (bytes != 0) {
     const size_t part = std::min(bytes, largest);
-    check(PtlGet(memory_, local_offset, part, process_of(place.rank),
+    check(PtlGet(memory, local_offset, part, process_of(place.rank),
                  number_of(PortalIndex::kSegment), place.endpoint, place.offset, nullptr),
           "PtlGet");
     count_started();

@@ -25,6 +25,8 @@ struct Place {
   gex_Rank_t rank;
   gex_EP_Index_t endpoint;
   ptl_size_t offset; /* offset in the bound segment of the endpoint */
+  /* Endpoint of this process whose segment in memory of a device has the local range; 0: none. */
+  gex_EP_Index_t local = 0;
 };
 
 /** Operation of an atomic on one value. */
@@ -111,8 +113,28 @@ struct gasneti_event {
   /** To be called when no transfer is under way. */
   void release_pieces() const;
 
+  /** A segment in memory of a device. Its descriptor spares Portals the question whose memory it
+   * is, for each transfer. */
+  struct DeviceSegment {
+    gex_EP_Index_t endpoint;
+    unsigned int binding;
+    uintptr_t address;
+    uintptr_t bytes;
+    ptl_handle_md_t memory;
+  };
+  /** @param offset  address of the local range; its offset in the descriptor on return. */
+  ptl_handle_md_t descriptor_for(const lintel::gasnet::Place& place, size_t bytes,
+                                 ptl_size_t* offset) {
+    return place.local == 0 ? memory_ : device_descriptor(place.local, bytes, offset);
+  }
+  ptl_handle_md_t device_descriptor(gex_EP_Index_t endpoint, size_t bytes, ptl_size_t* offset);
+  /** @return false if Portals has no room, or a transfer of the former segment is under way. */
+  bool bind_device(gex_EP_Index_t endpoint, unsigned int binding);
+  ptl_handle_md_t bind(uintptr_t address, ptl_size_t bytes) const;
+
   ptl_handle_ct_t counter_{};
-  ptl_handle_md_t memory_{};   /* the whole address space */
+  ptl_handle_md_t memory_{}; /* the whole address space */
+  std::unique_ptr<DeviceSegment> device_;
   uint64_t unused_result_ = 0; /* result of swaps that do not fetch */
   mutable std::atomic<Pieces*> pieces_{nullptr};
   bool is_signalled_ = false;

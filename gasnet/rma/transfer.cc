@@ -25,11 +25,15 @@ Remote remote(const char* call, gex_TM_t tm, gex_Rank_t rank, void* address, siz
   check_may_communicate(call);
   LINTEL_GASNET_TRACE_TRANSFER(call[sizeof "gex_RMA_" - 1], endpoint_of(tm, rank).jobrank,
                                "%s: %zu bytes at %p, rank %u", call, bytes, address, rank);
+  gex_EP_Index_t device = 0;
   if (GASNETI_IS_PAIR(tm)) {
     void* const local = mapped_range(tm, rank, address, bytes);
     if (local) return {{}, local};
+    if (has_device_memory(tm)) device = local_index_of(tm);
   }
-  return {place_in_segment(call, endpoint_of(tm, rank), address, bytes), nullptr};
+  Place place = place_in_segment(call, endpoint_of(tm, rank), address, bytes);
+  place.local = device;
+  return {place, nullptr};
 }
 
 const void* bytes_of(const gex_RMA_Value_t& value, size_t nbytes) {

@@ -52,9 +52,15 @@ class SegmentTable {
   void set(gex_Rank_t rank, gex_EP_Index_t index, Entry entry);
   /** Whether the segment of an endpoint of this process is memory of a device, which only Portals
    * may access. */
-  void set_on_device(gex_EP_Index_t index, bool on_device) { on_device_[index] = on_device; }
+  void set_on_device(gex_EP_Index_t index, bool on_device) {
+    device_binding_[index] = on_device ? ++bindings_ : 0;
+  }
   bool is_on_device(gex_EP_Index_t index) const {
-    return index < GASNET_MAXEPS && on_device_[index].load(std::memory_order_relaxed);
+    return index < GASNET_MAXEPS && device_binding(index) != 0;
+  }
+  /** A number that no other binding of such a segment has; 0 without one. */
+  unsigned int device_binding(gex_EP_Index_t index) const {
+    return device_binding_[index].load(std::memory_order_relaxed);
   }
   /** All memory of all processes is the segment of their primordial endpoints. */
   void set_everything() { is_everything_ = true; }
@@ -77,7 +83,8 @@ class SegmentTable {
 
  private:
   bool is_everything_ = false;
-  std::atomic<bool> on_device_[GASNET_MAXEPS] = {};
+  std::atomic<unsigned int> bindings_{0};
+  std::atomic<unsigned int> device_binding_[GASNET_MAXEPS] = {};
   ProcessMutex mutex_;
   std::unique_ptr<Entry[]> entries_[GASNET_MAXEPS] LINTEL_GASNET_GUARDED_BY(mutex_);
 };

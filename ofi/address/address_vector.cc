@@ -127,10 +127,11 @@ bool AddressVector::read(const void* addresses, size_t position, Address& addres
 fi_addr_t AddressVector::add(fi_addr_t encoded, const fi_addr_t* reported) {
   if (is_table_) table_.push_back(encoded);
   const fi_addr_t result = is_table_ ? table_.size() - 1 : encoded;
+  const fi_addr_t sender = sender_name(encoded);
   if (reported != nullptr) {
-    reported_[encoded] = *reported;
-  } else if (is_table_) {
-    reported_.try_emplace(encoded, result);
+    reported_[sender] = *reported;
+  } else if (is_table_ || sender != encoded) {
+    reported_.try_emplace(sender, result);
   }
   return result;
 }
@@ -194,7 +195,7 @@ int AddressVector::remove(const fi_addr_t* addresses, size_t count) noexcept {
       if (addresses[i] >= table_.size()) return -FI_EINVAL;  // that of a context
       table_[addresses[i]] = FI_ADDR_NOTAVAIL;
     }
-    reported_.erase(encoded);
+    reported_.erase(sender_name(encoded));
   }
   return 0;
 }

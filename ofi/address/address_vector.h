@@ -37,7 +37,7 @@ class AddressVector : public fid_av {
     if (address < table_.size()) return table_[address];
     return context_bits_ != 0 ? resolve_context(address) : FI_ADDR_NOTAVAIL;
   }
-  // The fi_addr_t that completions report for a name in 64 bits, or FI_ADDR_NOTAVAIL.
+  // The fi_addr_t that completions report for a sender_name(), or FI_ADDR_NOTAVAIL.
   [[nodiscard]] fi_addr_t find(fi_addr_t encoded) const noexcept;
 
   void add_user() noexcept { ++users_; }
@@ -61,7 +61,8 @@ class AddressVector : public fid_av {
   EventQueue* events_ = nullptr;
   size_t users_ = 0;              // endpoints
   std::vector<fi_addr_t> table_;  // of a table: names by position
-  // What completions report, by name: of a table, and of names with a user identifier.
+  // What completions report, by sender_name(): of a table, and of names with a user identifier or
+  // a shared receive context.
   std::unordered_map<fi_addr_t, fi_addr_t> reported_;
 };
 

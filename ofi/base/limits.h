@@ -12,10 +12,10 @@ namespace lintel::ofi {
 
 inline constexpr uint64_t transfer_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
 inline constexpr uint64_t transmit_caps =
-    transfer_caps | FI_SEND | FI_READ | FI_WRITE | FI_FENCE | FI_TRIGGER;
+    transfer_caps | FI_SEND | FI_READ | FI_WRITE | FI_FENCE | FI_TRIGGER | FI_HMEM;
 inline constexpr uint64_t receive_caps =
     transfer_caps | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | FI_SOURCE |
-    FI_SOURCE_ERR | FI_DIRECTED_RECV | FI_RMA_EVENT | FI_TRIGGER | FI_NAMED_RX_CTX;
+    FI_SOURCE_ERR | FI_DIRECTED_RECV | FI_RMA_EVENT | FI_TRIGGER | FI_NAMED_RX_CTX | FI_HMEM;
 inline constexpr uint64_t domain_caps = FI_LOCAL_COMM | FI_REMOTE_COMM | FI_AV_USER_ID;
 inline constexpr uint64_t all_caps = transmit_caps | receive_caps | domain_caps;
 

@@ -131,7 +131,16 @@ void CompletionQueue::push_error(const fi_cq_err_entry& entry, const void* data,
   error->entry = entry;
   const auto* const bytes = static_cast<const std::byte*>(data);
   if (size != 0) error->data.assign(bytes, bytes + size);
-  append({{}, FI_ADDR_NOTAVAIL, std::move(error)});
+  ring_.push_error(std::move(error));
+  wake_if_armed();
+}
+
+void CompletionQueue::push_in_general(const fi_cq_tagged_entry& entry, fi_addr_t source) {
+  if (room_ == 0 || !ring_.empty()) return push_to_ring(entry, source);
+  memcpy(place_, &entry, entry_bytes_);
+  place_ += entry_bytes_;
+  --room_;
+  if (sources_ != nullptr) *sources_++ = source;
 }
 
 void CompletionQueue::signal() noexcept {
@@ -170,32 +179,53 @@ void CompletionQueue::LossReport::events_were_lost() {
 ssize_t CompletionQueue::read(void* buffer, size_t count, fi_addr_t* sources) noexcept {
   const Guard guard(domain_.lock());
   // Programs read until there is nothing more. The read that only says so need not look again.
-  if (found_end_ && count != 0) {
-    found_end_ = false;
-    if (ring_.empty()) return -FI_EAGAIN;
-  }
+  const bool found_end = found_end_;
+  found_end_ = false;
   place_ = static_cast<char*>(buffer);
+  if (!ring_.empty() || count == 0) [[unlikely]]
+    return read_in_general(count, sources);
+  if (found_end) return -FI_EAGAIN;
+  const size_t taken = take_events(count, sources);
+  if (taken != 0) [[likely]]
+    return static_cast<ssize_t>(taken);
+  return ring_.empty() ? -FI_EAGAIN : -FI_EAVAIL;
+}
+
+size_t CompletionQueue::take_events(size_t count, fi_addr_t* sources) noexcept {
+  sources_ = sources;
+  room_ = count;
+  while (domain_.handle_event() && room_ != 0 && ring_.empty()) {
+  }
+  domain_.finish_events();
+  const size_t taken = count - room_;
+  found_end_ = taken != 0 && room_ != 0 && ring_.empty();
+  room_ = 0;
+  return taken;
+}
+
+size_t CompletionQueue::take_from_ring(size_t count, fi_addr_t*& sources) noexcept {
   size_t taken = 0;
-  while (taken < count && !ring_.empty() && ring_.front().error == nullptr) {
-    memcpy(place_, &ring_.front().entry, entry_bytes_);
-    if (sources != nullptr) *sources++ = ring_.front().source;
+  for (; taken < count && !ring_.empty() && ring_.front().error == nullptr; ++taken) {
+    const Completion& front = ring_.front();
+    if (entry_bytes_ == sizeof front.entry) [[likely]] {
+      memcpy(place_, &front.entry, sizeof front.entry);
+    } else {
+      memcpy(place_, &front.entry, entry_bytes_);
+    }
+    if (sources != nullptr) *sources++ = front.source;
     place_ += entry_bytes_;
     ring_.pop();
-    ++taken;
   }
-  if (ring_.empty()) {
-    sources_ = sources;
-    const size_t room = count - taken;
-    room_ = room;
-    while (room_ != 0 && ring_.empty() && domain_.handle_event()) {
-    }
-    domain_.finish_events();
-    if (room == 0) domain_.progress();  // a read of nothing is for the effects of events
-    taken += room - room_;
-    found_end_ = taken != 0 && room_ != 0 && ring_.empty();
-    room_ = 0;
+  return taken;
+}
+
+ssize_t CompletionQueue::read_in_general(size_t count, fi_addr_t* sources) noexcept {
+  size_t taken = take_from_ring(count, sources);
+  if (ring_.empty() && taken != count) {
+    taken += take_events(count - taken, sources);
+    found_end_ = found_end_ || (taken != 0 && ring_.empty() && taken != count);
   } else {
-    domain_.progress();
+    domain_.progress();  // a read of nothing is for the effects of events
   }
   if (taken != 0) return static_cast<ssize_t>(taken);
   return !ring_.empty() && ring_.front().error != nullptr ? -FI_EAVAIL : -FI_EAGAIN;

@@ -27,30 +27,41 @@ struct Completion {
 class CompletionRing {
  public:
   [[nodiscard]] bool empty() const noexcept { return head_ == tail_; }
-  [[nodiscard]] Completion& front() noexcept { return slots_[head_ & mask()]; }
+  [[nodiscard]] Completion& front() noexcept { return slots_[head_ & mask_]; }
   void pop() noexcept {
     OFI_ASSERT(!empty());
-    front().error.reset();
+    if (front().error != nullptr) [[unlikely]]
+      front().error.reset();
     ++head_;
   }
-  void push(Completion completion) {
-    if (tail_ - head_ == slots_.size()) grow();
-    OFI_ASSERT(tail_ - head_ < slots_.size() && (slots_.size() & mask()) == 0);
-    slots_[tail_ & mask()] = std::move(completion);
-    ++tail_;
+  // A success.
+  void push(const fi_cq_tagged_entry& entry, fi_addr_t source) {
+    Completion& slot = next();
+    slot.entry = entry;
+    slot.source = source;
   }
+  void push_error(std::unique_ptr<CompletionError> error) { next().error = std::move(error); }
 
  private:
-  [[nodiscard]] uint64_t mask() const noexcept { return slots_.size() - 1; }
-  void grow() {
-    std::vector<Completion> larger(slots_.size() * 2);
-    const uint64_t larger_mask = larger.size() - 1;
+  [[nodiscard]] Completion& next() {
+    if (tail_ - head_ > mask_) [[unlikely]]
+      grow();
+    OFI_ASSERT(tail_ - head_ <= mask_ && (mask_ & (mask_ + 1)) == 0);
+    Completion& slot = slots_[tail_++ & mask_];
+    OFI_ASSERT(slot.error == nullptr);
+    return slot;
+  }
+  [[gnu::cold, gnu::noinline]] void grow() {
+    const uint64_t larger_mask = 2 * mask_ + 1;
+    auto larger = std::make_unique<Completion[]>(larger_mask + 1);
     for (uint64_t i = head_; i != tail_; ++i)
-      larger[i & larger_mask] = std::move(slots_[i & mask()]);
-    slots_.swap(larger);
+      larger[i & larger_mask] = std::move(slots_[i & mask_]);
+    slots_ = std::move(larger);
+    mask_ = larger_mask;
   }
 
-  std::vector<Completion> slots_ = std::vector<Completion>(256);
+  uint64_t mask_ = 255;  // slots less one
+  std::unique_ptr<Completion[]> slots_ = std::make_unique<Completion[]>(mask_ + 1);
   uint64_t head_ = 0;
   uint64_t tail_ = 0;
 };

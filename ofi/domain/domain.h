@@ -61,6 +61,8 @@ class Domain : public fid_domain {
   [[nodiscard]] bool names_as_text() const noexcept { return names_as_text_; }
   [[nodiscard]] bool progresses_itself() const noexcept { return progresses_itself_; }
   [[nodiscard]] bool copies_error_data() const noexcept;
+  // FI_HMEM: registrations say whose memory they are of.
+  [[nodiscard]] bool names_devices() const noexcept { return names_devices_; }
 
   // Counters that trigger operations. With the lock.
   [[nodiscard]] std::vector<Counter*>& triggers() noexcept { return triggers_; }
@@ -103,6 +105,7 @@ class Domain : public fid_domain {
   EventPump pump_;
   Watcher watcher_{*this};
   RegionTable regions_;
+  const bool names_devices_;
   const fi_av_type vector_type_;
   const bool names_as_text_;
   const bool progresses_itself_;
@@ -112,5 +115,22 @@ class Domain : public fid_domain {
   std::array<Endpoint*, most_endpoints> endpoints_{};
   std::vector<Endpoint*> senders_;
 };
+
+inline bool EventPump::handle_event() {
+  if (domain_.watcher().is_taking()) [[unlikely]]
+    return false;
+  ptl_event_t event;
+  const int code = PtlEQGet(domain_.network().events(), &event);
+  if (code == PTL_OK) [[likely]] {
+    handle_(domain_, event);
+    return true;
+  }
+  if (code == PTL_EQ_EMPTY) {
+    found_nothing();
+    return false;
+  }
+  take(event, code);
+  return code == PTL_EQ_DROPPED;
+}
 
 }  // namespace lintel::ofi

@@ -20,18 +20,9 @@ constexpr long shared_sleep_ns = 50'000;  // then
 
 }  // namespace
 
-bool EventPump::handle_event() {
-  if (domain_.watcher().is_taking()) [[unlikely]]
-    return false;
-  ptl_event_t event;
-  const int code = PtlEQGet(domain_.network().events(), &event);
-  if (code == PTL_EQ_EMPTY) {
-    if ((++empty_looks_ % looks_per_check) == 0) [[unlikely]]
-      check_peers();
-    return false;
-  }
-  take(event, code);
-  return code == PTL_OK || code == PTL_EQ_DROPPED;
+void EventPump::found_nothing() {
+  if ((++empty_looks_ % looks_per_check) == 0) [[unlikely]]
+    check_peers();
 }
 
 void EventPump::take(const ptl_event_t& event, int code) {

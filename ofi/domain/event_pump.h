@@ -89,6 +89,7 @@ class EventPump {
   void remove_deferral() noexcept { --deferrals_; }
 
  private:
+  void found_nothing();
   void post_delayed();
   void report_loss();
 

@@ -83,6 +83,18 @@ int Network::open() noexcept {
   }
   code = PtlEQAlloc(interface_, settings().events, &events_);
   if (code != PTL_OK) return failed(FI_LOG_DOMAIN, "PtlEQAlloc", code);
+  return bind_all();
+}
+
+int Network::reach_devices() noexcept {
+  if (reaches_devices_) return 0;
+  reaches_devices_ = true;
+  former_ = {quiet_, sending_, acknowledged_, copied_, replies_};
+  return bind_all();
+}
+
+int Network::bind_all() {
+  int code = PTL_OK;
   const unsigned no_send = PTL_MD_EVENT_SEND_DISABLE;
   if ((code = bind(no_send | PTL_MD_VOLATILE, PTL_EQ_NONE, quiet_)) == PTL_OK &&
       (code = bind(0, events_, sending_)) == PTL_OK &&
@@ -105,6 +117,7 @@ int Network::bind(unsigned options, ptl_handle_eq_t events, ptl_handle_md_t& des
 void Network::close() noexcept {
   for (const ptl_handle_md_t descriptor : {quiet_, sending_, acknowledged_, copied_, replies_})
     if (descriptor != PTL_INVALID_HANDLE) PtlMDRelease(descriptor);
+  for (const ptl_handle_md_t descriptor : former_) PtlMDRelease(descriptor);
   if (events_ != PTL_EQ_NONE) PtlEQFree(events_);
   if (interface_ == PTL_INVALID_HANDLE) return;
   PtlNIFini(interface_);

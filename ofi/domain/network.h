@@ -4,6 +4,8 @@
 
 #include <portals4.h>
 
+#include <vector>
+
 namespace lintel::ofi {
 
 class Network {
@@ -15,6 +17,10 @@ class Network {
 
   // Returns 0 or a negative error number.
   [[nodiscard]] int open() noexcept;
+
+  // The descriptors below reach memory of devices whose driver the process has loaded by now.
+  // Returns 0 or a negative error number.
+  [[nodiscard]] int reach_devices() noexcept;
 
   // The end of the process: gives up Portals, unless a domain is open.
   static void finish_process() noexcept;
@@ -38,12 +44,16 @@ class Network {
 
  private:
   [[nodiscard]] int bind(unsigned options, ptl_handle_eq_t events, ptl_handle_md_t& descriptor);
+  [[nodiscard]] int bind_all();
   void close() noexcept;
 
   ptl_handle_ni_t interface_ = PTL_INVALID_HANDLE;
   ptl_handle_eq_t events_ = PTL_EQ_NONE;
   ptl_process_t process_{};
   ptl_ni_limits_t limits_{};
+  bool reaches_devices_ = false;
+  // Those of before reach_devices(): operations may use them.
+  std::vector<ptl_handle_md_t> former_;
   ptl_handle_md_t quiet_ = PTL_INVALID_HANDLE;
   ptl_handle_md_t sending_ = PTL_INVALID_HANDLE;
   ptl_handle_md_t acknowledged_ = PTL_INVALID_HANDLE;

@@ -4,13 +4,15 @@
 
 namespace lintel::ofi {
 
-int registration_mode(uint32_t api_version, int offered) noexcept {
+int registration_mode(uint32_t api_version, int offered, uint64_t caps) noexcept {
   if (offered == FI_MR_BASIC || offered == FI_MR_SCALABLE) return offered;
   if (FI_VERSION_LT(api_version, FI_VERSION(1, 5))) return FI_MR_SCALABLE;
+  // A registration tells that a driver has been loaded since the domain was opened.
+  const int devices = (caps & FI_HMEM) != 0 ? offered & FI_MR_HMEM : 0;
   // Some programs register each region with the same key as soon as they may leave keys to the
   // provider. A virtual address is checked with the help of such a key only.
-  if ((offered & FI_MR_PROV_KEY) == 0) return 0;
-  return offered & (FI_MR_PROV_KEY | FI_MR_VIRT_ADDR);
+  if ((offered & FI_MR_PROV_KEY) == 0) return devices;
+  return devices | (offered & (FI_MR_PROV_KEY | FI_MR_VIRT_ADDR));
 }
 
 RegionTable::RegionTable(int mode) noexcept

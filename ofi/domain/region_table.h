@@ -22,9 +22,9 @@ class LinkedRegion {
   ~LinkedRegion() = default;
 };
 
-// What is in force of the modes of registration that a program offers. FI_MR_BASIC and
-// FI_MR_SCALABLE, of programs before version 1.5, stay as they are.
-[[nodiscard]] int registration_mode(uint32_t api_version, int offered) noexcept;
+// What is in force of the modes of registration that a program with the capabilities offers.
+// FI_MR_BASIC and FI_MR_SCALABLE, of programs before version 1.5, stay as they are.
+[[nodiscard]] int registration_mode(uint32_t api_version, int offered, uint64_t caps) noexcept;
 
 class RegionTable {
  public:

@@ -8,44 +8,33 @@
 
 namespace lintel::ofi {
 
-Channel::Channel(Endpoint& endpoint, Portal which) noexcept
-    : endpoint_(endpoint), which_(which), store_(endpoint.domain()) {}
+Channel::Channel(Endpoint& endpoint, Domain& domain, PostedTable& posted) noexcept
+    : endpoint_(endpoint), domain_(domain), posted_(posted), store_(domain) {}
 
-ptl_pt_index_t Channel::portal() const noexcept { return endpoint_.portal(which_); }
-
-int Channel::open() noexcept { return store_.open(portal()); }
+int Channel::open(ptl_pt_index_t portal) noexcept {
+  portal_ = portal;
+  return store_.open(portal);
+}
 
 void Channel::close() noexcept {
-  endpoint_.domain().pump().forget(*this);
+  domain_.pump().forget(*this);
   store_.close();
 }
 
-ssize_t Channel::append(const ptl_me_t& entry, Operation& operation) {
-  ptl_handle_me_t* const handle = endpoint_.posted().add(operation);
-  Domain& domain = endpoint_.domain();
-  const int code = PtlMEAppend(domain.network().interface(), portal(), &entry, PTL_PRIORITY_LIST,
-                               &operation, handle);
-  if (code == PTL_OK) [[likely]] {
-    if (operation.kind == OwnerKind::receive) domain.pump().add_receive();
-    return 0;
-  }
-  endpoint_.posted().remove(operation);
+ssize_t Channel::not_appended(Operation& operation, int code) {
+  posted_.remove(operation);
   if (code == PTL_NO_SPACE || code == PTL_LIST_TOO_LONG) return -FI_EAGAIN;
   return failed(FI_LOG_EP_DATA, "PtlMEAppend of a receive", code);
 }
 
-ssize_t Channel::post(const ptl_me_t& entry, Operation& operation) {
-  EventPump& pump = endpoint_.domain().pump();
-  if (delayed_.empty() && pump.has_room()) [[likely]]
-    return append(entry, operation);
+ssize_t Channel::delay(const ptl_me_t& entry, Operation& operation) {
   delayed_.push_back({entry, OperationReference(operation)});
-  pump.delay(*this);
+  domain_.pump().delay(*this);
   return 0;
 }
 
 bool Channel::post_delayed() {
-  EventPump& pump = endpoint_.domain().pump();
-  while (!delayed_.empty() && pump.has_room()) {
+  while (!delayed_.empty() && domain_.pump().has_room()) {
     const Delayed next = delayed_.front();
     const ssize_t code = append(next.entry, *next.reference.operation);
     if (code == -FI_EAGAIN) return false;

@@ -8,10 +8,10 @@
 
 #include <deque>
 
-#include "domain/event_pump.h"
+#include "domain/domain.h"
 #include "endpoint/operation.h"
+#include "endpoint/posted_table.h"
 #include "endpoint/unexpected_store.h"
-#include "wire/address.h"
 
 namespace lintel::ofi {
 
@@ -19,14 +19,19 @@ class Endpoint;
 
 class Channel final : public DelayedReceives {
  public:
-  Channel(Endpoint& endpoint, Portal which) noexcept;
+  Channel(Endpoint& endpoint, Domain& domain, PostedTable& posted) noexcept;
 
-  [[nodiscard]] int open() noexcept;
+  // At a portal table entry.
+  [[nodiscard]] int open(ptl_pt_index_t portal) noexcept;
   // After discard_delayed().
   void close() noexcept;
 
   // Posts a receive, now or later. Returns 0 or a negative error number; then it is not posted.
-  [[nodiscard]] ssize_t post(const ptl_me_t& entry, Operation& operation);
+  [[nodiscard]] ssize_t post(const ptl_me_t& entry, Operation& operation) {
+    if (delayed_.empty() && domain_.pump().has_room()) [[likely]]
+      return append(entry, operation);
+    return delay(entry, operation);
+  }
   // Posts what was held back, as far as there is room. True: nothing is left.
   bool post_delayed() override;
   [[nodiscard]] bool has_delayed() const noexcept { return !delayed_.empty(); }
@@ -34,7 +39,7 @@ class Channel final : public DelayedReceives {
   [[nodiscard]] Operation* withdraw_delayed(const void* context);
   void discard_delayed() noexcept;
 
-  [[nodiscard]] ptl_pt_index_t portal() const noexcept;
+  [[nodiscard]] ptl_pt_index_t portal() const noexcept { return portal_; }
 
  private:
   struct Delayed {
@@ -42,10 +47,22 @@ class Channel final : public DelayedReceives {
     OperationReference reference;
   };
 
-  [[nodiscard]] ssize_t append(const ptl_me_t& entry, Operation& operation);
+  [[nodiscard]] ssize_t append(const ptl_me_t& entry, Operation& operation) {
+    ptl_handle_me_t* const handle = posted_.add(operation);
+    const int code = PtlMEAppend(domain_.network().interface(), portal_, &entry, PTL_PRIORITY_LIST,
+                                 &operation, handle);
+    if (code != PTL_OK) [[unlikely]]
+      return not_appended(operation, code);
+    if (operation.kind == OwnerKind::receive) domain_.pump().add_receive();
+    return 0;
+  }
+  [[nodiscard]] ssize_t not_appended(Operation& operation, int code);
+  [[nodiscard]] ssize_t delay(const ptl_me_t& entry, Operation& operation);
 
   Endpoint& endpoint_;
-  const Portal which_;
+  Domain& domain_;
+  PostedTable& posted_;
+  ptl_pt_index_t portal_ = PTL_PT_ANY;
   UnexpectedStore store_;
   std::deque<Delayed> delayed_;
 };

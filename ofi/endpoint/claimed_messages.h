@@ -8,16 +8,13 @@
 #include <optional>
 #include <vector>
 
-#include "wire/message_header.h"
+#include "endpoint/arrival.h"
 
 namespace lintel::ofi {
 
 struct ClaimedMessage {
   void* context;
-  MessageHeader header;
-  ptl_match_bits_t bits;
-  size_t length;  // bytes that were sent
-  uint64_t sender;
+  Arrival arrival;
   std::vector<std::byte> data;  // empty if it is a long message
 };
 

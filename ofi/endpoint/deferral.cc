@@ -38,10 +38,10 @@ ptl_handle_md_t Deferral::descriptor(Counter::Counted what, ptl_handle_md_t usua
   return counted;
 }
 
-iovec Deferral::copy(const iovec* pieces, size_t count) {
+bool Deferral::copy(const iovec* pieces, size_t count, iovec& result) {
   std::vector<std::byte>& copied = copies_.emplace_back(total_bytes(pieces, count));
-  gather(copied.data(), copied.size(), pieces, count);
-  return {copied.data(), copied.size()};
+  result = {copied.data(), copied.size()};
+  return gather(copied.data(), copied.size(), pieces, count);
 }
 
 bool OperationReference::is_receive_of(const void* context) const noexcept {

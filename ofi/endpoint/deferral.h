@@ -55,8 +55,8 @@ class Deferral final : public TriggeredWork {
   // triggers others without a call of this process. `usual` if that cannot be.
   [[nodiscard]] ptl_handle_md_t descriptor(Counter::Counted what, ptl_handle_md_t usual) noexcept;
 
-  // A copy of what is sent, since the program may change it (FI_INJECT).
-  [[nodiscard]] iovec copy(const iovec* pieces, size_t count);
+  // Copies what is sent, since the program may change it (FI_INJECT). False: it cannot be read.
+  [[nodiscard]] bool copy(const iovec* pieces, size_t count, iovec& result);
   // Lasts as long as the operation.
   [[nodiscard]] ptl_me_t& entry() noexcept { return entry_; }
 

@@ -20,6 +20,8 @@ size_t class_of(Role role) noexcept {
       return FI_CLASS_TX_CTX;
     case Role::receive:
       return FI_CLASS_RX_CTX;
+    case Role::shared_receive:
+      return FI_CLASS_SRX_CTX;
     default:
       return FI_CLASS_EP;
   }
@@ -48,31 +50,38 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, const EndpointCalls& cal
       domain_(domain),
       membership_(membership),
       caps_(info.caps),
-      shares_transmit_(info.ep_attr != nullptr && info.ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT),
-      in_contexts_((info.mode & FI_CONTEXT2) != 0) {
+      shared_{info.ep_attr != nullptr && info.ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT,
+              info.ep_attr != nullptr && info.ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT},
+      common_{(info.mode & FI_CONTEXT2) != 0} {
   if (info.tx_attr != nullptr) transmit_.op_flags = info.tx_attr->op_flags;
   if (info.rx_attr != nullptr) receive_.op_flags = info.rx_attr->op_flags;
-  if (membership_.parent != nullptr) keys_ = &membership_.parent->keys();
+  if (membership_.parent != nullptr) keys_.shared = &membership_.parent->keys();
+  if (membership_.role == Role::shared_receive) {
+    receive_.is_shared = receive_.is_selective = true;
+    // The offset that a sender asks for is no place, but says whom the message is for.
+    receive_.entry_options = PTL_ME_MANAGE_LOCAL;
+  }
   domain_.add_user();
 }
 
 int Endpoint::bind(Object* object, uint64_t flags) noexcept {
-  if (is_enabled() && object->fclass != FI_CLASS_CNTR) return -FI_EOPBADSTATE;
+  if (membership_.role == Role::shared_receive && object->fclass != FI_CLASS_AV) return -FI_EINVAL;
+  if (is_enabled() && object->fclass != FI_CLASS_CNTR && membership_.role != Role::shared_receive)
+    return -FI_EOPBADSTATE;
   switch (object->fclass) {
     case FI_CLASS_AV:
-      if (addresses_ != nullptr) return -FI_EBUSY;
-      addresses_ = static_cast<AddressVector*>(reinterpret_cast<fid_av*>(object));
-      addresses_->add_user();
-      return 0;
+      return bind_addresses(*static_cast<AddressVector*>(reinterpret_cast<fid_av*>(object)));
+    case FI_CLASS_SRX_CTX:
+      return bind_receive_context(Endpoint::of(object));
     case FI_CLASS_CQ:
       return bind_queue(CompletionQueue::of(object), flags);
     case FI_CLASS_CNTR:
       return bind_counter(Counter::of(object), flags);
     case FI_CLASS_STX_CTX:
-      if (!shares_transmit_) return -FI_EINVAL;
-      if (shared_ != nullptr) return -FI_EBUSY;
-      shared_ = &TransmitContext::of(object);
-      shared_->add_user();
+      if (!shared_.transmits) return -FI_EINVAL;
+      if (shared_.transmit != nullptr) return -FI_EBUSY;
+      shared_.transmit = &TransmitContext::of(object);
+      shared_.transmit->add_user();
       return 0;
     case FI_CLASS_EQ:
       return 0;  // there are no events of endpoints without connections
@@ -81,6 +90,42 @@ int Endpoint::bind(Object* object, uint64_t flags) noexcept {
               "An endpoint cannot be bound to an object of class %zu.\n", object->fclass);
       return -FI_EINVAL;
   }
+}
+
+int Endpoint::bind_addresses(AddressVector& addresses) noexcept {
+  if (addresses_ != nullptr) return -FI_EBUSY;
+  addresses_ = &addresses;
+  addresses_->add_user();
+  return 0;
+}
+
+int Endpoint::bind_receive_context(Endpoint& context) noexcept {
+  if (!shared_.receives || &context.domain_ != &domain_) return -FI_EINVAL;
+  if (shared_.receive != nullptr) return -FI_EBUSY;
+  const Guard guard(domain_.lock());
+  shared_.receive = &context;
+  context.shared_.sharers.push_back(this);
+  return 0;
+}
+
+// Those that share a receive context have one address vector (man fi_endpoint).
+int Endpoint::join_receive_context() noexcept {
+  if (shared_.receive == nullptr) {
+    FI_WARN(provider(), FI_LOG_EP_CTRL,
+            "Bind the receive context that the endpoint shares before fi_enable.\n");
+    return -FI_EOPBADSTATE;
+  }
+  if (!shared_.receive->has_addresses()) return shared_.receive->bind_addresses(*addresses_);
+  if (shared_.receive->addresses_ == addresses_) return 0;
+  FI_WARN(provider(), FI_LOG_EP_CTRL,
+          "Endpoints that share a receive context have the same address vector.\n");
+  return -FI_EINVAL;
+}
+
+Endpoint& Endpoint::sharer(uint32_t index) noexcept {
+  Endpoint* const named = domain_.endpoint(index);
+  // It may be closed, or the message may name none.
+  return named != nullptr && named->shared_.receive == this ? *named : first_recipient();
 }
 
 int Endpoint::bind_queue(CompletionQueue& queue, uint64_t flags) noexcept {
@@ -94,6 +139,7 @@ int Endpoint::bind_queue(CompletionQueue& queue, uint64_t flags) noexcept {
     direction->is_selective = selective;
     queue.add_user();
   }
+  find_common_cases();
   return 0;
 }
 
@@ -119,7 +165,17 @@ int Endpoint::bind_counter(Counter& counter, uint64_t flags) noexcept {
     *place = &counter;
     counter.add_user();
   }
+  find_common_cases();
   return 0;
+}
+
+void Endpoint::find_common_cases() noexcept {
+  common_.reports = receive_.queue != nullptr && counters_.receive == nullptr && !is_shared();
+  common_.posts = common_.reports && receive_.reports(receive_.op_flags) && common_.in_contexts &&
+                  !domain_.progresses_itself();
+  common_.sends =
+      transmit_.reports(transmit_.op_flags) &&
+      (transmit_.op_flags & (FI_INJECT | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_FENCE)) == 0;
 }
 
 int Endpoint::control(int command, void* argument) noexcept {
@@ -136,6 +192,7 @@ int Endpoint::control(int command, void* argument) noexcept {
         flags = op_flags;
       } else {
         op_flags = flags & ~which;
+        find_common_cases();
       }
       return 0;
     }
@@ -145,6 +202,7 @@ int Endpoint::control(int command, void* argument) noexcept {
 }
 
 int Endpoint::check_bindings() noexcept {
+  if (membership_.role == Role::shared_receive) return 0;
   if (ScalableEndpoint* const parent = membership_.parent; parent != nullptr) {
     // Open MPI enables the contexts first.
     if (const int code = parent->enable(); code != 0) return code;
@@ -157,7 +215,7 @@ int Endpoint::check_bindings() noexcept {
     FI_WARN(provider(), FI_LOG_EP_CTRL, "Bind an address vector before fi_enable.\n");
     return -FI_ENOAV;
   }
-  if (shares_transmit_ && shared_ == nullptr) {
+  if (shared_.transmits && shared_.transmit == nullptr) {
     FI_WARN(provider(), FI_LOG_EP_CTRL,
             "Bind the transmit context that the endpoint shares before fi_enable.\n");
     return -FI_EOPBADSTATE;
@@ -178,6 +236,7 @@ int Endpoint::enable() noexcept {
   const Guard guard(domain_.lock());
   if (is_enabled()) return 0;
   int code = check_bindings();
+  if (code == 0 && shared_.receives) code = join_receive_context();
   if (code == 0) code = take_index();
   if (code != 0) return code;
   if (membership_.role == Role::transmit) {
@@ -187,13 +246,15 @@ int Endpoint::enable() noexcept {
   return open_channels();
 }
 
+int Endpoint::open_shared() noexcept { return enable(); }
+
 int Endpoint::take_index() noexcept {
   const Network& network = domain_.network();
   if (membership_.parent == nullptr) {
     uint32_t index = 0;
     if (const int code = allocate_blocks(network, 1, index); code != 0) return code;
     index_ = index;
-    return accept_probes(network, index_, probe_entry_);
+    return accept_probes(network, index_, probes_.entry);
   }
   index_ = membership_.parent->index();
   if (membership_.role == Role::transmit) return 0;
@@ -205,8 +266,9 @@ int Endpoint::take_index() noexcept {
 
 int Endpoint::open_channels() noexcept {
   domain_.add(*this, index_);
-  int code = tagged_.open();
-  if (code == 0) code = message_.open();
+  int code = 0;
+  if (!shared_.receives) code = tagged_.open(portal(Portal::tagged));
+  if (code == 0 && !shared_.receives) code = message_.open(portal(Portal::message));
   if (code == 0) code = domain_.regions().add_endpoint(*this);
   return code;
 }
@@ -227,7 +289,10 @@ int Endpoint::name(void* buffer, size_t* size) const noexcept {
   }
   if (membership_.parent != nullptr) return membership_.parent->name(buffer, size);
   const ptl_process_t process = domain_.network().process();
-  const Address address = {.nid = process.phys.nid, .pid = process.phys.pid, .index = index_};
+  const uint32_t receiver = shared_.receive != nullptr ? shared_.receive->index_ : index_;
+  const Address address = {.nid = process.phys.nid,
+                           .pid = process.phys.pid,
+                           .index = Address::index_of(index_, receiver)};
   return copy_name(address, domain_.names_as_text(), buffer, size);
 }
 
@@ -240,6 +305,12 @@ int Endpoint::get_option(int level, int option, void* value, size_t* size) const
 }
 
 int Endpoint::set_option(int level, int option, const void* value, size_t size) noexcept {
+  if (level == FI_OPT_ENDPOINT && option == FI_OPT_FI_HMEM_P2P) {
+    if (size != sizeof(int)) return -FI_EINVAL;
+    const int wanted = *static_cast<const int*>(value);
+    // Portals decides how memory of devices is reached.
+    return wanted == FI_HMEM_P2P_ENABLED || wanted == FI_HMEM_P2P_PREFERRED ? 0 : -FI_EOPNOTSUPP;
+  }
   if (level != FI_OPT_ENDPOINT || option != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
   if (size != sizeof least_free_) return -FI_EINVAL;
   memcpy(&least_free_, value, sizeof least_free_);
@@ -272,12 +343,12 @@ void Endpoint::withdraw_entries() noexcept {
 
 void Endpoint::wait_for_operations() noexcept {
   const Deadline deadline(close_timeout_ms);
-  while (domain_.pump().drain(), pending_ + deferred_ != 0 || !posted_.empty()) {
+  while (domain_.pump().drain(), pending_.immediate + pending_.deferred != 0 || !posted_.empty()) {
     if (deadline.is_over()) {
       FI_WARN(provider(), FI_LOG_EP_CTRL,
               "The endpoint is closed with %zu operations pending. Their memory must stay: read "
               "their completions before fi_close.\n",
-              pending_ + deferred_);
+              pending_.immediate + pending_.deferred);
       return;
     }
     withdraw_entries();
@@ -293,7 +364,8 @@ void Endpoint::withdraw_deferrals() noexcept {
 
 void Endpoint::release_bindings() noexcept {
   if (addresses_ != nullptr) addresses_->remove_user();
-  if (shared_ != nullptr) shared_->remove_user();
+  if (shared_.transmit != nullptr) shared_.transmit->remove_user();
+  if (shared_.receive != nullptr) std::erase(shared_.receive->shared_.sharers, this);
   for (const Direction* const direction : {&transmit_, &receive_})
     if (direction->queue != nullptr) direction->queue->remove_user();
   for (Counter* const counter : {counters_.send, counters_.receive, counters_.read, counters_.write,
@@ -304,6 +376,11 @@ void Endpoint::release_bindings() noexcept {
 int Endpoint::close() noexcept {
   {
     const Guard guard(domain_.lock());
+    if (!shared_.sharers.empty()) {
+      FI_WARN(provider(), FI_LOG_EP_CTRL, "%zu endpoints share the context; close them first.\n",
+              shared_.sharers.size());
+      return -FI_EBUSY;
+    }
     const ptl_handle_ni_t interface = domain_.network().interface();
     if (is_enabled()) {
       const bool receives = membership_.role != Role::transmit;
@@ -320,7 +397,7 @@ int Endpoint::close() noexcept {
       } else {
         domain_.remove_sender(*this);
       }
-      if (probe_entry_ != PTL_INVALID_HANDLE) PtlMEUnlink(probe_entry_);
+      if (probes_.entry != PTL_INVALID_HANDLE) PtlMEUnlink(probes_.entry);
       if (membership_.parent == nullptr) free_block(interface, index_);
     }
     release_bindings();

@@ -27,10 +27,14 @@ namespace lintel::ofi {
 struct Direction {
   CompletionQueue* queue = nullptr;
   bool is_selective = false;  // only operations with FI_COMPLETION give entries
-  uint64_t op_flags = 0;      // of calls that have no flags of their own
+  // Those that share a receive context have queues, so messages tell whom they are for.
+  bool is_shared = false;
+  unsigned entry_options = 0;  // of posted receives, beside the usual ones
+  uint64_t op_flags = 0;       // of calls that have no flags of their own
 
+  // Of a shared receive context: whether an entry is wanted in any case.
   [[nodiscard]] bool reports(uint64_t flags) const noexcept {
-    return queue != nullptr && (!is_selective || (flags & FI_COMPLETION) != 0);
+    return (queue != nullptr || is_shared) && (!is_selective || (flags & FI_COMPLETION) != 0);
   }
   // A work gives an entry only if it asks for that.
   [[nodiscard]] bool reports(uint64_t flags, const Deferral* deferral) const noexcept {
@@ -49,6 +53,50 @@ struct EndpointCounters {
   Counter* remote_write = nullptr;
 };
 
+class Endpoint;
+
+// FI_SHARED_CONTEXT: what the endpoint shares with others.
+struct SharedContexts {
+  const bool transmits;
+  const bool receives;
+  TransmitContext* transmit = nullptr;
+  Endpoint* receive = nullptr;
+  std::vector<Endpoint*> sharers = {};  // of a shared receive context
+};
+
+// Which calls are common cases. False at first.
+struct CommonCases {
+  // Contexts have room for an Operation (FI_CONTEXT2).
+  const bool in_contexts;
+  // A received message needs an entry of the queue, and nothing else.
+  bool reports = false;
+  // The same holds for a receive with a context and without flags of its own, which lies in it.
+  bool posts = false;
+  // A short message without flags of its own is copied, and has an entry of the queue.
+  bool sends = false;
+};
+
+// Whether peers live (transfer/peer_check.h).
+struct PeerProbes {
+  size_t pending = 0;
+  fi_addr_t last_peer = 0;  // not all are probed at a time
+  ptl_handle_me_t entry = PTL_INVALID_HANDLE;
+};
+
+// Operations with an event to come at this initiator.
+struct PendingCounts {
+  size_t immediate = 0;
+  size_t deferred = 0;
+};
+
+// Keys of long messages.
+struct LongKeys {
+  uint32_t own = 0;
+  uint32_t* shared = nullptr;  // those of a scalable endpoint
+
+  [[nodiscard]] uint32_t next() noexcept { return (shared != nullptr ? *shared : own)++; }
+};
+
 // Its functions, which the parts above it give it.
 struct EndpointCalls {
   fi_ops_ep* general;
@@ -62,8 +110,9 @@ struct EndpointCalls {
 
 class ScalableEndpoint;
 
-// What an endpoint is: itself, or a context of a scalable one.
-enum class Role { whole, transmit, receive };
+// What an endpoint is: itself, a context of a scalable one, or what others receive through
+// (fi_srx_context), which has blocks of memory and receives in their place.
+enum class Role { whole, transmit, receive, shared_receive };
 struct Membership {
   ScalableEndpoint* parent = nullptr;
   Role role = Role::whole;
@@ -82,6 +131,9 @@ class Endpoint : public fid_ep {
     return of(reinterpret_cast<fid_ep*>(object));
   }
   int close() noexcept;
+  // fi_srx_context: it is enabled from the start. Returns 0 or a negative error number; then
+  // close() is called.
+  [[nodiscard]] int open_shared() noexcept;
   int bind(Object* object, uint64_t flags) noexcept;
   int control(int command, void* argument) noexcept;
   int name(void* buffer, size_t* size) const noexcept;
@@ -105,6 +157,19 @@ class Endpoint : public fid_ep {
   [[nodiscard]] ClaimedMessages& claimed() noexcept { return claimed_; }
   [[nodiscard]] size_t least_free() const noexcept { return least_free_; }
   [[nodiscard]] const AddressVector& addresses() const noexcept { return *addresses_; }
+  // A shared receive context has the vector of the endpoints that share it.
+  [[nodiscard]] bool has_addresses() const noexcept { return addresses_ != nullptr; }
+  [[nodiscard]] const CommonCases& common() const noexcept { return common_; }
+  // Endpoints receive through it (fi_srx_context).
+  [[nodiscard]] bool is_shared() const noexcept { return receive_.is_shared; }
+  // Whom a message is reported to: one of those that share this, or this.
+  [[nodiscard]] Endpoint& recipient(uint32_t index) noexcept {
+    return is_shared() ? sharer(index) : *this;
+  }
+  // Whom the end of a receive without a message is reported to.
+  [[nodiscard]] Endpoint& first_recipient() noexcept {
+    return shared_.sharers.empty() ? *this : *shared_.sharers.front();
+  }
   // The fi_addr_t of a sender, for completions.
   [[nodiscard]] fi_addr_t source(fi_addr_t encoded) const noexcept {
     return (caps_ & FI_SOURCE) != 0 ? addresses_->find(encoded) : FI_ADDR_NOTAVAIL;
@@ -112,7 +177,7 @@ class Endpoint : public fid_ep {
 
   // An operation for a context of the program. end_operation() frees it.
   [[nodiscard]] Operation& begin_operation(OwnerKind kind, void* context, bool own_memory = false) {
-    const bool in_place = in_contexts_ && context != nullptr && !own_memory;
+    const bool in_place = common_.in_contexts && context != nullptr && !own_memory;
     auto* const operation = in_place ? static_cast<Operation*>(context) : pool_.take();
     operation->kind = kind;
     operation->state = in_place ? 0 : is_pooled;
@@ -130,10 +195,7 @@ class Endpoint : public fid_ep {
     return operation;
   }
   void end_operation(Operation& operation) {
-    if (!operation.has(is_pooled)) return;
-    if (operation.has(is_deferred)) [[unlikely]]
-      deferral_of(operation).end();
-    pool_.give_back(&operation);
+    if (operation.has(is_pooled)) end_pooled(operation);
   }
   // Of an operation that has not begun in the end. Its deferral stays.
   void abandon(Operation& operation) {
@@ -145,32 +207,32 @@ class Endpoint : public fid_ep {
   // Operations with an event to come at this initiator.
   [[nodiscard]] bool may_transmit(size_t count = 1) { return domain_.pump().may_transmit(count); }
   void add_transmits(const Operation& operation, size_t count = 1) noexcept {
-    (operation.has(is_deferred) ? deferred_ : pending_) += count;
+    (operation.has(is_deferred) ? pending_.deferred : pending_.immediate) += count;
     domain_.pump().add_transmits(count);
   }
   void remove_transmit(const Operation& operation) noexcept {
-    size_t& count = operation.has(is_deferred) ? deferred_ : pending_;
+    size_t& count = operation.has(is_deferred) ? pending_.deferred : pending_.immediate;
     OFI_ASSERT(count != 0);
     --count;
     domain_.pump().remove_transmit();
   }
   // Probes of this endpoint that are on their way.
-  [[nodiscard]] size_t probes() const noexcept { return probes_; }
-  void add_probe() noexcept { ++probes_; }
+  [[nodiscard]] size_t probes() const noexcept { return probes_.pending; }
+  void add_probe() noexcept { ++probes_.pending; }
   void remove_probe() noexcept {
-    OFI_ASSERT(probes_ != 0);
-    --probes_;
+    OFI_ASSERT(probes_.pending != 0);
+    --probes_.pending;
   }
   // The peer that was probed last; not all are at a time.
-  [[nodiscard]] fi_addr_t& probed_peer() noexcept { return probed_peer_; }
+  [[nodiscard]] fi_addr_t& probed_peer() noexcept { return probes_.last_peer; }
   // A key for a long message, unique among those that wait.
-  [[nodiscard]] uint32_t next_key() noexcept { return (*keys_)++; }
+  [[nodiscard]] uint32_t next_key() noexcept { return keys_.next(); }
   // An operation with FI_FENCE waits until those before it are complete.
   [[nodiscard]] bool may_begin(uint64_t flags) {
-    if ((flags & FI_FENCE) == 0 || pending_ == 0) [[likely]]
+    if ((flags & FI_FENCE) == 0 || pending_.immediate == 0) [[likely]]
       return true;
     domain_.progress();
-    return pending_ == 0;
+    return pending_.immediate == 0;
   }
   // From time to time when the program only sends.
   void progress_while_sending() {
@@ -181,8 +243,17 @@ class Endpoint : public fid_ep {
  private:
   static constexpr uint32_t no_index = UINT32_MAX;
 
+  void end_pooled(Operation& operation) {
+    if (operation.has(is_deferred)) [[unlikely]]
+      deferral_of(operation).end();
+    pool_.give_back(&operation);
+  }
   int bind_queue(CompletionQueue& queue, uint64_t flags) noexcept;
   int bind_counter(Counter& counter, uint64_t flags) noexcept;
+  int bind_addresses(AddressVector& addresses) noexcept;
+  int bind_receive_context(Endpoint& context) noexcept;
+  [[nodiscard]] int join_receive_context() noexcept;
+  [[nodiscard]] Endpoint& sharer(uint32_t index) noexcept;
   int enable() noexcept;
   [[nodiscard]] int check_bindings() noexcept;
   [[nodiscard]] int take_index() noexcept;
@@ -192,33 +263,29 @@ class Endpoint : public fid_ep {
   void withdraw_long_send(Operation& operation) noexcept;
   void wait_for_operations() noexcept;
   void release_bindings() noexcept;
+  void find_common_cases() noexcept;
   void withdraw_deferrals() noexcept;
 
   Domain& domain_;
   const Membership membership_;
   const uint64_t caps_;
-  const bool shares_transmit_;  // FI_SHARED_CONTEXT
-  const bool in_contexts_;      // contexts have room for an Operation (FI_CONTEXT2)
+  SharedContexts shared_;
+  CommonCases common_;
   Direction transmit_;
   Direction receive_;
   EndpointCounters counters_;
   AddressVector* addresses_ = nullptr;
-  TransmitContext* shared_ = nullptr;
   uint32_t index_ = no_index;
-  uint32_t own_keys_ = 0;
-  uint32_t* keys_ = &own_keys_;  // of long messages
+  LongKeys keys_;
   uint32_t sends_ = 0;
-  size_t pending_ = 0;
-  size_t deferred_ = 0;     // the same, of deferred operations
+  PendingCounts pending_;
   size_t least_free_ = 64;  // FI_OPT_MIN_MULTI_RECV
   OperationPool pool_;
   PostedTable posted_;
   ClaimedMessages claimed_;
-  size_t probes_ = 0;
-  fi_addr_t probed_peer_ = 0;
-  ptl_handle_me_t probe_entry_ = PTL_INVALID_HANDLE;
-  Channel tagged_{*this, Portal::tagged};
-  Channel message_{*this, Portal::message};
+  PeerProbes probes_;
+  Channel tagged_{*this, domain_, posted_};
+  Channel message_{*this, domain_, posted_};
 };
 
 }  // namespace lintel::ofi

@@ -15,13 +15,10 @@ class PostedTable {
  public:
   // The operation remembers its position. Its handle is to be set.
   [[nodiscard]] ptl_handle_me_t* add(Operation& operation) {
-    uint32_t position = first_free_;
-    if (position == none) {
-      position = static_cast<uint32_t>(slots_.size());
-      slots_.emplace_back();
-    } else {
-      first_free_ = static_cast<uint32_t>(slots_[position].entry);
-    }
+    if (first_free_ == none) [[unlikely]]
+      grow();
+    const uint32_t position = first_free_;
+    first_free_ = static_cast<uint32_t>(slots_[position].entry);
     OFI_ASSERT(!slots_[position].is_used());
     slots_[position].reference = OperationReference(operation);
     slots_[position].entry = PTL_INVALID_HANDLE;
@@ -67,6 +64,10 @@ class PostedTable {
     [[nodiscard]] bool is_used() const noexcept { return reference.operation != nullptr; }
   };
 
+  [[gnu::cold]] void grow() {
+    first_free_ = static_cast<uint32_t>(slots_.size());
+    slots_.emplace_back();
+  }
   void release(uint32_t position) noexcept {
     OFI_ASSERT(count_ != 0 && slots_[position].is_used());
     slots_[position].reference.operation = nullptr;

@@ -34,8 +34,9 @@ void report_cut(CompletionQueue& queue, const fi_cq_tagged_entry& entry, size_t 
 
 void report_arrival(Endpoint& endpoint, const Operation& operation, const Arrival& arrival,
                     void* context, void* buffer, size_t kept) {
+  Endpoint& recipient = endpoint.recipient(arrival.recipient);
   const bool is_cut = kept < arrival.length;
-  if (Counter* const counter = counter_of(operation, endpoint.counters().receive);
+  if (Counter* const counter = counter_of(operation, recipient.counters().receive);
       counter != nullptr) {
     if (is_cut) {
       counter->add_errors(1);
@@ -43,7 +44,7 @@ void report_arrival(Endpoint& endpoint, const Operation& operation, const Arriva
       counter->add(1);
     }
   }
-  CompletionQueue* const queue = endpoint.receive().queue;
+  CompletionQueue* const queue = recipient.receive().queue;
   if (queue == nullptr) return;
   const fi_cq_tagged_entry entry = {context,
                                     receive_flags(operation, arrival.header),
@@ -52,10 +53,12 @@ void report_arrival(Endpoint& endpoint, const Operation& operation, const Arriva
                                     arrival.header.data(),
                                     reported_tag(operation, arrival.bits)};
   if (is_cut) return report_cut(*queue, entry, arrival.length);
-  if (!operation.has(reports_completion)) return;
-  const fi_addr_t source = endpoint.source(arrival.sender);
-  if (source == FI_ADDR_NOTAVAIL && (endpoint.caps() & FI_SOURCE_ERR) != 0 &&
-      (endpoint.caps() & FI_SOURCE) != 0)
+  const bool is_shared = &recipient != &endpoint;
+  if (!operation.has(reports_completion) && !(is_shared && !recipient.receive().is_selective))
+    return;
+  const fi_addr_t source = recipient.source(arrival.sender);
+  if (source == FI_ADDR_NOTAVAIL && (recipient.caps() & FI_SOURCE_ERR) != 0 &&
+      (recipient.caps() & FI_SOURCE) != 0)
     return report_unknown_sender(*queue, entry, arrival.sender);
   queue->push(entry, source);
 }
@@ -69,10 +72,11 @@ void complete_receive(Operation& operation, const Arrival& arrival, size_t kept)
 
 void fail_receive(Operation& operation, int error, int provider_error, uint64_t extra_flags) {
   Endpoint& endpoint = *operation.endpoint;
-  if (Counter* const counter = counter_of(operation, endpoint.counters().receive);
+  Endpoint& recipient = endpoint.first_recipient();
+  if (Counter* const counter = counter_of(operation, recipient.counters().receive);
       counter != nullptr)
     counter->add_errors(1);
-  if (CompletionQueue* const queue = endpoint.receive().queue; queue != nullptr) {
+  if (CompletionQueue* const queue = recipient.receive().queue; queue != nullptr) {
     fi_cq_err_entry entry{};
     entry.op_context = context_of(operation);
     entry.flags = FI_RECV | message_flag(operation) | extra_flags;
@@ -86,11 +90,12 @@ void fail_receive(Operation& operation, int error, int provider_error, uint64_t 
 
 void report_peek(Operation& operation, const Arrival& arrival) {
   Endpoint& endpoint = *operation.endpoint;
-  if (operation.has(reports_completion))
-    endpoint.receive().queue->push(
-        {operation.context, receive_flags(operation, arrival.header), arrival.length, nullptr,
-         arrival.header.data(), reported_tag(operation, arrival.bits)},
-        endpoint.source(arrival.sender));
+  const Endpoint& recipient = endpoint.recipient(arrival.recipient);
+  CompletionQueue* const queue = recipient.receive().queue;
+  if (operation.has(reports_completion) && queue != nullptr)
+    queue->push({operation.context, receive_flags(operation, arrival.header), arrival.length,
+                 nullptr, arrival.header.data(), reported_tag(operation, arrival.bits)},
+                recipient.source(arrival.sender));
   endpoint.end_operation(operation);
 }
 

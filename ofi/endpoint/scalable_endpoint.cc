@@ -83,6 +83,7 @@ int ScalableEndpoint::open(Domain& domain, const fi_info& info, const EndpointCa
   if (info.ep_attr == nullptr || contexts_of(info.ep_attr->tx_ctx_cnt) > most_contexts ||
       contexts_of(info.ep_attr->rx_ctx_cnt) > most_contexts)
     return -FI_EINVAL;
+  if (info.ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT) return -FI_ENOSYS;
   *result = new (std::nothrow) ScalableEndpoint(domain, info, calls, context);
   return *result != nullptr ? 0 : -FI_ENOMEM;
 }

@@ -23,8 +23,11 @@ struct Segments {
 };
 
 [[nodiscard]] size_t total_bytes(const iovec* pieces, size_t count) noexcept;
-// Copies from, or to, the pieces as far as both sides reach. Returns bytes.
-size_t gather(void* to, size_t size, const iovec* pieces, size_t count) noexcept;
-size_t scatter(const iovec* pieces, size_t count, const void* from, size_t size) noexcept;
+// Copies payload: the memory of the program may be that of a device. False: the driver failed.
+[[nodiscard]] bool copy_payload(void* to, const void* from, size_t bytes) noexcept;
+// The same from, or to, pieces as far as both sides reach.
+[[nodiscard]] bool gather(void* to, size_t size, const iovec* pieces, size_t count) noexcept;
+[[nodiscard]] bool scatter(const iovec* pieces, size_t count, const void* from,
+                           size_t size) noexcept;
 
 }  // namespace lintel::ofi

@@ -1,5 +1,6 @@
 #include "memory/memory_region.h"
 
+#include <portals4_lintel.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -25,9 +26,7 @@ fi_ops region_object_ops =
                  return command == FI_ENABLE ? MemoryRegion::of(object).enable() : -FI_ENOSYS;
                });
 
-int check(const Domain& domain, const fi_mr_attr& attr, bool uses_virtual_addresses,
-          uint64_t flags) noexcept {
-  (void)domain;
+int check(const fi_mr_attr& attr, bool uses_virtual_addresses, uint64_t flags) noexcept {
   if ((flags & ~FI_RMA_EVENT) != 0) return -FI_EBADFLAGS;
   if (attr.offset != 0 || attr.iov_count == 0) return -FI_EINVAL;
   if (attr.iov_count > (uses_virtual_addresses ? 1 : most_segments)) {
@@ -36,6 +35,38 @@ int check(const Domain& domain, const fi_mr_attr& attr, bool uses_virtual_addres
     return -FI_EINVAL;
   }
   return 0;
+}
+
+// The name in Portals of the driver of an interface, or NULL.
+const char* driver_of(fi_hmem_iface iface) noexcept {
+  switch (iface) {
+    case FI_HMEM_CUDA:
+      return "cuda";
+    case FI_HMEM_ROCR:
+      return "hip";
+    case FI_HMEM_ZE:
+      return "ze";
+    default:
+      return nullptr;
+  }
+}
+
+// FI_HMEM: `attr` says whose memory it is. Returns 0 or a negative error number.
+int find_device(Domain& domain, const fi_mr_attr& attr) noexcept {
+  if (attr.iface == FI_HMEM_SYSTEM) return 0;
+  const char* const driver = driver_of(attr.iface);
+  unsigned devices = 0;
+  if (driver == nullptr || PtlLintelDeviceCount(driver, &devices) != PTL_OK || devices == 0) {
+    FI_WARN(provider(), FI_LOG_MR,
+            "There is no driver for memory of interface %d, or no device. PTL_LOG_LEVEL=debug says "
+            "more.\n",
+            attr.iface);
+    return -FI_ENOSYS;
+  }
+  if (attr.iface == FI_HMEM_CUDA && static_cast<unsigned>(attr.device.cuda) >= devices)
+    return -FI_EINVAL;
+  const Guard guard(domain.lock());
+  return domain.network().reach_devices();
 }
 
 }  // namespace
@@ -55,18 +86,13 @@ MemoryRegion::MemoryRegion(Domain& domain, const fi_mr_attr& attr) noexcept
 int MemoryRegion::register_described(Object* domain, const fi_mr_attr* attr, uint64_t flags,
                                      fid_mr** result) noexcept {
   Domain& owner = Domain::of(reinterpret_cast<fid_domain*>(domain));
-  if (attr->iface != FI_HMEM_SYSTEM) {
-    FI_WARN(provider(), FI_LOG_MR, "Memory of devices (interface %d) cannot be registered.\n",
-            attr->iface);
-    return -FI_ENOSYS;
-  }
-  if (const int code = check(owner, *attr, owner.regions().uses_virtual_addresses(), flags);
-      code != 0)
-    return code;
+  int code = check(*attr, owner.regions().uses_virtual_addresses(), flags);
+  if (code == 0 && owner.names_devices()) code = find_device(owner, *attr);
+  if (code != 0) return code;
   const Guard guard(owner.lock());
   auto* const region = new (std::nothrow) MemoryRegion(owner, *attr);
   if (region == nullptr) return -FI_ENOMEM;
-  int code = region->choose_key(attr->requested_key);
+  code = region->choose_key(attr->requested_key);
   if (code == 0) code = region->link_all();
   if (code != 0) {
     if (region->key != FI_KEY_NOTAVAIL) owner.regions().remove(region->key);

@@ -64,8 +64,7 @@ void fill_endpoint(const fi_ep_attr* hints, fi_ep_attr& attr) noexcept {
   attr.max_order_war_size = ordered_bytes;
   attr.max_order_waw_size = ordered_bytes;
   attr.mem_tag_format = tag_format;
-  const bool shares = hints != nullptr && hints->tx_ctx_cnt == FI_SHARED_CONTEXT;
-  attr.tx_ctx_cnt = shares ? FI_SHARED_CONTEXT : contexts_in(hints, &fi_ep_attr::tx_ctx_cnt);
+  attr.tx_ctx_cnt = contexts_in(hints, &fi_ep_attr::tx_ctx_cnt);
   attr.rx_ctx_cnt = contexts_in(hints, &fi_ep_attr::rx_ctx_cnt);
 }
 
@@ -80,7 +79,7 @@ void fill_domain(uint32_t api_version, const fi_domain_attr* hints, const fi_inf
   attr.data_progress = or_else(asked.data_progress, FI_PROGRESS_MANUAL);
   attr.resource_mgmt = or_else(asked.resource_mgmt, FI_RM_ENABLED);
   attr.av_type = or_else(asked.av_type, FI_AV_MAP);
-  attr.mr_mode = registration_mode(api_version, asked.mr_mode);
+  attr.mr_mode = registration_mode(api_version, asked.mr_mode, info.caps);
   attr.mr_key_size = key_bytes;
   attr.cq_data_size = data_bytes;
   attr.cq_cnt = most_queues;
@@ -90,6 +89,7 @@ void fill_domain(uint32_t api_version, const fi_domain_attr* hints, const fi_inf
   attr.max_ep_tx_ctx = most_contexts;
   attr.max_ep_rx_ctx = most_contexts;
   attr.max_ep_stx_ctx = most_endpoints;
+  attr.max_ep_srx_ctx = most_endpoints;
   attr.cntr_cnt = most_queues;
   attr.mr_iov_limit = most_segments;
   attr.caps = info.caps & domain_caps;

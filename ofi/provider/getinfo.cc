@@ -65,7 +65,8 @@ bool can_connect(const fi_ep_attr& hints) noexcept {
          at_most("ep_attr->mem_tag_format", hints.mem_tag_format, tag_bits) &&
          (hints.tx_ctx_cnt == FI_SHARED_CONTEXT ||
           at_most("ep_attr->tx_ctx_cnt", hints.tx_ctx_cnt, most_contexts)) &&
-         at_most("ep_attr->rx_ctx_cnt", hints.rx_ctx_cnt, most_contexts) &&
+         (hints.rx_ctx_cnt == FI_SHARED_CONTEXT ||
+          at_most("ep_attr->rx_ctx_cnt", hints.rx_ctx_cnt, most_contexts)) &&
          at_most("ep_attr->auth_key_size", hints.auth_key_size, 0);
 }
 
@@ -87,7 +88,7 @@ bool can_open(const fi_domain_attr& hints) noexcept {
          at_most("domain_attr->max_ep_tx_ctx", hints.max_ep_tx_ctx, most_contexts) &&
          at_most("domain_attr->max_ep_rx_ctx", hints.max_ep_rx_ctx, most_contexts) &&
          at_most("domain_attr->max_ep_stx_ctx", hints.max_ep_stx_ctx, most_endpoints) &&
-         at_most("domain_attr->max_ep_srx_ctx", hints.max_ep_srx_ctx, 0) &&
+         at_most("domain_attr->max_ep_srx_ctx", hints.max_ep_srx_ctx, most_endpoints) &&
          at_most("domain_attr->cntr_cnt", hints.cntr_cnt, most_queues) &&
          at_most("domain_attr->mr_iov_limit", hints.mr_iov_limit, most_segments) &&
          at_most("domain_attr->mr_cnt", hints.mr_cnt, most_regions) &&

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "address/address_vector.h"
+#include "base/limits.h"
 #include "base/provider.h"
 #include "base/unsupported.h"
 #include "completion/completion_queue.h"
@@ -35,6 +36,7 @@ int open_endpoint_with_flags(fid_domain* domain, fi_info* info, fid_ep** result,
 }
 
 int open_scalable_endpoint(fid_domain* domain, fi_info* info, fid_ep** result, void* context);
+int open_receive_context(fid_domain* domain, fi_rx_attr* attr, fid_ep** result, void* context);
 
 int try_wait(fid_fabric*, Object** objects, int count) {
   for (int i = 0; i < count; ++i) {
@@ -63,7 +65,7 @@ fi_ops_domain domain_opens = {.size = sizeof(fi_ops_domain),
                               .cntr_open = Counter::open,
                               .poll_open = unsupported(&fi_ops_domain::poll_open),
                               .stx_ctx = TransmitContext::open,
-                              .srx_ctx = unsupported(&fi_ops_domain::srx_ctx),
+                              .srx_ctx = open_receive_context,
                               .query_atomic = query_atomic,
                               .query_collective = unsupported(&fi_ops_domain::query_collective),
                               .endpoint2 = open_endpoint_with_flags};
@@ -81,6 +83,39 @@ const EndpointCalls endpoint_calls = {.general = &endpoint_ops,
                                       .tagged = &tagged_ops,
                                       .atomic = &atomic_ops,
                                       .collective = &collective_ops};
+
+const EndpointCalls sharing_calls = {.general = &endpoint_ops,
+                                     .names = &name_ops,
+                                     .message = &message_send_ops,
+                                     .memory = &memory_ops,
+                                     .tagged = &tagged_send_ops,
+                                     .atomic = &atomic_ops,
+                                     .collective = &collective_ops};
+
+const EndpointCalls receive_context_calls = {.general = &endpoint_ops,
+                                             .names = &name_ops,
+                                             .message = &message_receive_ops,
+                                             .memory = &no_memory_ops,
+                                             .tagged = &tagged_receive_ops,
+                                             .atomic = &no_atomic_ops,
+                                             .collective = &collective_ops};
+
+// fi_srx_context.
+int open_receive_context(fid_domain* domain, fi_rx_attr* attr, fid_ep** result, void* context) {
+  fi_info info{};
+  info.caps = attr != nullptr ? attr->caps : receive_caps;
+  info.mode = attr != nullptr ? attr->mode : 0;
+  info.rx_attr = attr;
+  auto* const opened = new (std::nothrow) Endpoint(Domain::of(domain), info, receive_context_calls,
+                                                   context, {.role = Role::shared_receive});
+  if (opened == nullptr) return -FI_ENOMEM;
+  if (const int code = opened->open_shared(); code != 0) {
+    (void)opened->close();
+    return code;
+  }
+  *result = opened;
+  return 0;
+}
 
 int open_scalable_endpoint(fid_domain* domain, fi_info* info, fid_ep** result, void* context) {
   if (info == nullptr) return -FI_EINVAL;
@@ -118,8 +153,9 @@ int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** result, void* cont
     FI_WARN(provider(), FI_LOG_EP_CTRL, "Only endpoints of type FI_EP_RDM can be opened.\n");
     return -FI_EINVAL;
   }
-  auto* const endpoint =
-      new (std::nothrow) Endpoint(Domain::of(domain), *info, endpoint_calls, context);
+  const bool shares = info->ep_attr != nullptr && info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
+  auto* const endpoint = new (std::nothrow)
+      Endpoint(Domain::of(domain), *info, shares ? sharing_calls : endpoint_calls, context);
   if (endpoint == nullptr) return -FI_ENOMEM;
   *result = endpoint;
   return 0;

@@ -27,34 +27,36 @@ struct CopiedPieces {
   fi_ioc comparands;
 };
 
-bool copy_pieces(Deferral& deferral, const iovec*& pieces, size_t& count, CopiedPieces& copied) {
-  if (count > most_segments || total_bytes(pieces, count) > inject_bytes) return false;
-  copied.bytes = deferral.copy(pieces, count);
+int copy_pieces(Deferral& deferral, const iovec*& pieces, size_t& count, CopiedPieces& copied) {
+  if (count > most_segments || total_bytes(pieces, count) > inject_bytes) return -FI_EMSGSIZE;
+  if (!deferral.copy(pieces, count, copied.bytes)) return -FI_EFAULT;
   pieces = &copied.bytes;
   count = 1;
-  return true;
+  return 0;
 }
 
-void copy_items(Deferral& deferral, fi_datatype type, const fi_ioc*& pieces, size_t& count,
-                fi_ioc& copied) {
+int copy_items(Deferral& deferral, fi_datatype type, const fi_ioc*& pieces, size_t& count,
+               fi_ioc& copied) {
   const size_t bytes = item_bytes(type);
   std::array<iovec, most_segments> list;
   for (size_t i = 0; i < count; ++i) list[i] = {pieces[i].addr, pieces[i].count * bytes};
-  const iovec all = deferral.copy(list.data(), count);
+  iovec all;
+  if (!deferral.copy(list.data(), count, all)) return -FI_EFAULT;
   copied = {all.iov_base, all.iov_len / bytes};
   pieces = &copied;
   count = 1;
+  return 0;
 }
 
 // FI_INJECT: the program may change what is sent as soon as the call returns. 0 or an error.
 int keep(SendRequest& request, CopiedPieces& copied) {
   if ((request.flags & FI_INJECT) == 0) return 0;
-  return copy_pieces(*request.deferral, request.pieces, request.count, copied) ? 0 : -FI_EMSGSIZE;
+  return copy_pieces(*request.deferral, request.pieces, request.count, copied);
 }
 
 int keep(MemoryRequest& request, CopiedPieces& copied) {
   if ((request.flags & FI_INJECT) == 0) return 0;
-  return copy_pieces(*request.deferral, request.pieces, request.count, copied) ? 0 : -FI_EMSGSIZE;
+  return copy_pieces(*request.deferral, request.pieces, request.count, copied);
 }
 
 int keep(ReceiveRequest&, CopiedPieces&) { return 0; }
@@ -65,14 +67,14 @@ int keep(AtomicRequest& request, CopiedPieces& copied) {
   if (request.operand_count > most_segments || request.comparand_count > most_segments)
     return -FI_EINVAL;
   if ((request.flags & FI_INJECT) != 0 && request.operand_count != 0) {
-    copy_items(*request.deferral, request.type, request.operands, request.operand_count,
-               copied.items);
+    const int code = copy_items(*request.deferral, request.type, request.operands,
+                                request.operand_count, copied.items);
+    if (code != 0) return code;
     if (copied.items.count * item_bytes(request.type) > inject_bytes) return -FI_EMSGSIZE;
   }
-  if (request.call == AtomicCall::compare)
-    copy_items(*request.deferral, request.type, request.comparands, request.comparand_count,
-               copied.comparands);
-  return 0;
+  if (request.call != AtomicCall::compare) return 0;
+  return copy_items(*request.deferral, request.type, request.comparands, request.comparand_count,
+                    copied.comparands);
 }
 
 template <typename Request>

@@ -48,10 +48,10 @@ void dispatch(Domain& domain, const ptl_event_t& event) {
   }
   auto* const owner = static_cast<EventOwner*>(event.user_ptr);
   auto* const operation = static_cast<Operation*>(owner);
+  if (owner->kind == OwnerKind::receive && event.type == PTL_EVENT_PUT) [[likely]]
+    return receive_arrived(*operation, event);
   switch (owner->kind) {
     case OwnerKind::receive:
-      if (event.type == PTL_EVENT_PUT) [[likely]]
-        return receive_arrived(*operation, event);
       if (event.type == PTL_EVENT_PUT_OVERFLOW) return receive_found_header(*operation, event);
       if (event.type == PTL_EVENT_ERROR) return receive_arrived(*operation, event);
       return warn_of(event);

@@ -47,6 +47,32 @@ fi_ops_cm name_ops = {.size = sizeof(fi_ops_cm),
                       .shutdown = unsupported(&fi_ops_cm::shutdown),
                       .join = unsupported(&fi_ops_cm::join)};
 
+fi_ops_rma no_memory_ops = {.size = sizeof(fi_ops_rma),
+                            .read = unsupported(&fi_ops_rma::read),
+                            .readv = unsupported(&fi_ops_rma::readv),
+                            .readmsg = unsupported(&fi_ops_rma::readmsg),
+                            .write = unsupported(&fi_ops_rma::write),
+                            .writev = unsupported(&fi_ops_rma::writev),
+                            .writemsg = unsupported(&fi_ops_rma::writemsg),
+                            .inject = unsupported(&fi_ops_rma::inject),
+                            .writedata = unsupported(&fi_ops_rma::writedata),
+                            .injectdata = unsupported(&fi_ops_rma::injectdata)};
+
+fi_ops_atomic no_atomic_ops = {.size = sizeof(fi_ops_atomic),
+                               .write = unsupported(&fi_ops_atomic::write),
+                               .writev = unsupported(&fi_ops_atomic::writev),
+                               .writemsg = unsupported(&fi_ops_atomic::writemsg),
+                               .inject = unsupported(&fi_ops_atomic::inject),
+                               .readwrite = unsupported(&fi_ops_atomic::readwrite),
+                               .readwritev = unsupported(&fi_ops_atomic::readwritev),
+                               .readwritemsg = unsupported(&fi_ops_atomic::readwritemsg),
+                               .compwrite = unsupported(&fi_ops_atomic::compwrite),
+                               .compwritev = unsupported(&fi_ops_atomic::compwritev),
+                               .compwritemsg = unsupported(&fi_ops_atomic::compwritemsg),
+                               .writevalid = unsupported(&fi_ops_atomic::writevalid),
+                               .readwritevalid = unsupported(&fi_ops_atomic::readwritevalid),
+                               .compwritevalid = unsupported(&fi_ops_atomic::compwritevalid)};
+
 fi_ops_collective collective_ops = {
     .size = sizeof(fi_ops_collective),
     .barrier = unsupported(&fi_ops_collective::barrier),

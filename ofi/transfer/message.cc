@@ -1,8 +1,10 @@
 // The functions of fi_ops_msg. Message path.
+#include "base/unsupported.h"
 #include "endpoint/endpoint.h"
 #include "transfer/deferred.h"
 #include "transfer/receive.h"
 #include "transfer/send.h"
+#include "transfer/short_send.h"
 #include "transfer/tables.h"
 #include "wire/message_header.h"
 
@@ -35,6 +37,9 @@ ssize_t send_pieces(fid_ep* endpoint, const iovec* pieces, void**, size_t count,
 
 ssize_t send_one(fid_ep* endpoint, const void* buffer, size_t length, void*, fi_addr_t target,
                  void* context) {
+  Endpoint& own = Endpoint::of(endpoint);
+  if (own.common().sends && length <= inject_bytes) [[likely]]
+    return send_short(own, {buffer, length, target, 0, 0, true}, true, context);
   const iovec piece = {const_cast<void*>(buffer), length};
   return send_pieces(endpoint, &piece, nullptr, 1, target, context);
 }
@@ -44,7 +49,7 @@ ssize_t send_message(fid_ep* endpoint, const fi_msg* message, uint64_t flags) {
 }
 
 ssize_t inject_one(fid_ep* endpoint, const void* buffer, size_t length, fi_addr_t target) {
-  return inject(Endpoint::of(endpoint), buffer, length, target, 0, 0, true);
+  return inject(Endpoint::of(endpoint), {buffer, length, target, 0, 0, true});
 }
 
 ssize_t send_data(fid_ep* endpoint, const void* buffer, size_t length, void*, uint64_t data,
@@ -57,21 +62,44 @@ ssize_t send_data(fid_ep* endpoint, const void* buffer, size_t length, void*, ui
 
 ssize_t inject_data(fid_ep* endpoint, const void* buffer, size_t length, uint64_t data,
                     fi_addr_t target) {
-  return inject(Endpoint::of(endpoint), buffer, length, target, 0, MessageHeader::with_data(data),
-                true);
+  return inject(Endpoint::of(endpoint),
+                {buffer, length, target, 0, MessageHeader::with_data(data), true});
+}
+
+constexpr fi_ops_msg all_calls = {.size = sizeof(fi_ops_msg),
+                                  .recv = receive,
+                                  .recvv = receive_pieces,
+                                  .recvmsg = receive_message,
+                                  .send = send_one,
+                                  .sendv = send_pieces,
+                                  .sendmsg = send_message,
+                                  .inject = inject_one,
+                                  .senddata = send_data,
+                                  .injectdata = inject_data};
+
+constexpr fi_ops_msg without_receives() noexcept {
+  fi_ops_msg calls = all_calls;
+  calls.recv = unsupported(&fi_ops_msg::recv);
+  calls.recvv = unsupported(&fi_ops_msg::recvv);
+  calls.recvmsg = unsupported(&fi_ops_msg::recvmsg);
+  return calls;
+}
+
+constexpr fi_ops_msg without_sends() noexcept {
+  fi_ops_msg calls = all_calls;
+  calls.send = unsupported(&fi_ops_msg::send);
+  calls.sendv = unsupported(&fi_ops_msg::sendv);
+  calls.sendmsg = unsupported(&fi_ops_msg::sendmsg);
+  calls.inject = unsupported(&fi_ops_msg::inject);
+  calls.senddata = unsupported(&fi_ops_msg::senddata);
+  calls.injectdata = unsupported(&fi_ops_msg::injectdata);
+  return calls;
 }
 
 }  // namespace
 
-fi_ops_msg message_ops = {.size = sizeof(fi_ops_msg),
-                          .recv = receive,
-                          .recvv = receive_pieces,
-                          .recvmsg = receive_message,
-                          .send = send_one,
-                          .sendv = send_pieces,
-                          .sendmsg = send_message,
-                          .inject = inject_one,
-                          .senddata = send_data,
-                          .injectdata = inject_data};
+fi_ops_msg message_ops = all_calls;
+fi_ops_msg message_send_ops = without_receives();
+fi_ops_msg message_receive_ops = without_sends();
 
 }  // namespace lintel::ofi

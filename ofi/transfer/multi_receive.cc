@@ -1,10 +1,10 @@
 #include "transfer/multi_receive.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/provider.h"
 #include "endpoint/report.h"
+#include "endpoint/segments.h"
 
 namespace lintel::ofi {
 namespace {
@@ -16,7 +16,7 @@ uint64_t& fetches_of(Operation& operation) noexcept { return operation.extra; }
 void finish_if_done(Operation& operation) {
   if (!operation.has(is_unlinked) || fetches_of(operation) != 0) return;
   Endpoint& endpoint = *operation.endpoint;
-  if (CompletionQueue* const queue = endpoint.receive().queue; queue != nullptr)
+  if (CompletionQueue* const queue = endpoint.first_recipient().receive().queue; queue != nullptr)
     queue->push({operation.context, FI_MULTI_RECV, 0, nullptr, 0, 0});
   endpoint.end_operation(operation);
 }
@@ -78,8 +78,8 @@ void part_found_header(Operation& operation, const ptl_event_t& event) {
   const size_t room = operation.length - offset_of(operation);
   offset_of(operation) += std::min(arrival.length, room);
   if ((arrival.bits & long_bit) != 0) return fetch_part(operation, arrival, place, room);
-  const size_t kept = std::min<size_t>(event.mlength, room);
-  if (kept != 0) memcpy(place, event.start, kept);
+  size_t kept = std::min<size_t>(event.mlength, room);
+  if (!copy_payload(place, event.start, kept)) kept = 0;
   report_arrival(*operation.endpoint, operation, arrival, operation.context, place, kept);
 }
 
@@ -94,7 +94,8 @@ void part_fetched(Operation& part, const ptl_event_t& event) {
   Operation& operation = *static_cast<Operation*>(part.context);
   endpoint.remove_transmit(part);
   const MessageHeader header{part.header};
-  const Arrival arrival = {header, part.tag, part.extra, encode(part.sender(), header.index())};
+  const Arrival arrival = {header, part.tag, part.extra, encode(part.sender(), header.index()),
+                           header.key()};
   const size_t kept = event.ni_fail_type == PTL_NI_OK ? event.mlength : 0;
   report_arrival(endpoint, operation, arrival, operation.context, part.buffer, kept);
   endpoint.end_operation(part);

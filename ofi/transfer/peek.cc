@@ -1,7 +1,6 @@
 #include "transfer/peek.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/provider.h"
 #include "endpoint/report.h"
@@ -32,7 +31,7 @@ void keep(Operation& operation, const Arrival& arrival, const ptl_event_t& event
   const auto* const data = static_cast<const std::byte*>(event.start);
   const bool is_long = (arrival.bits & long_bit) != 0;
   operation.endpoint->claimed().add(
-      {operation.context, arrival.header, arrival.bits, arrival.length, arrival.sender,
+      {operation.context, arrival,
        is_long ? std::vector<std::byte>() : std::vector<std::byte>(data, data + event.mlength)});
 }
 
@@ -92,8 +91,8 @@ ssize_t receive_claimed(Endpoint& endpoint, const ReceiveRequest& request) {
             request.context);
     return -FI_EINVAL;
   }
-  const Arrival arrival = {message->header, message->bits, message->length, message->sender};
-  const bool is_long = (message->bits & long_bit) != 0;
+  const Arrival& arrival = message->arrival;
+  const bool is_long = (arrival.bits & long_bit) != 0;
   Operation& operation = endpoint.begin_operation(OwnerKind::receive, request.context);
   if (endpoint.receive().reports(request.flags)) operation.state |= reports_completion;
   if ((request.flags & FI_DISCARD) != 0) {
@@ -107,9 +106,12 @@ ssize_t receive_claimed(Endpoint& endpoint, const ReceiveRequest& request) {
     return 0;
   }
   operation.buffer = request.count == 1 ? request.pieces->iov_base : nullptr;
-  const size_t kept =
-      scatter(request.pieces, request.count, message->data.data(), message->data.size());
-  complete_receive(operation, arrival, kept);
+  const size_t kept = std::min(message->data.size(), total_bytes(request.pieces, request.count));
+  if (scatter(request.pieces, request.count, message->data.data(), kept)) {
+    complete_receive(operation, arrival, kept);
+  } else {
+    fail_receive(operation, FI_EFAULT, PTL_NI_SEGV);
+  }
   return 0;
 }
 

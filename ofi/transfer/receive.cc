@@ -1,8 +1,8 @@
 #include "transfer/receive.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "base/limits.h"
 #include "base/provider.h"
 #include "endpoint/report.h"
 #include "endpoint/segments.h"
@@ -12,7 +12,57 @@
 namespace lintel::ofi {
 namespace {
 
-void describe_memory(const Operation& operation, ptl_me_t& entry) {
+constexpr unsigned receive_options =
+    PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE;
+
+// Common steps of receives, without a call.
+
+[[gnu::noinline]] ssize_t set_sender(const Endpoint& endpoint, const ReceiveRequest& request,
+                                     ptl_me_t& entry) noexcept {
+  if (!endpoint.has_addresses()) return -FI_ENOAV;
+  const fi_addr_t name = endpoint.addresses().resolve(request.source);
+  if (name == FI_ADDR_NOTAVAIL) return -FI_EINVAL;
+  const Peer peer(name);
+  entry.match_id = peer.process;
+  if (request.is_message) {  // which have the index of the sender in the place of a tag
+    entry.match_bits = peer.index;
+    entry.ignore_bits = long_bit;
+  }
+  return 0;
+}
+
+[[gnu::always_inline]] inline ssize_t set_criteria(const Endpoint& endpoint,
+                                                   const ReceiveRequest& request,
+                                                   ptl_me_t& entry) noexcept {
+  entry.ct_handle = PTL_CT_NONE;
+  entry.uid = PTL_UID_ANY;
+  entry.min_free = 0;
+  entry.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
+  entry.match_bits = request.tag & ~long_bit;
+  entry.ignore_bits = request.ignore | long_bit;
+  if (request.source == FI_ADDR_UNSPEC || (endpoint.caps() & FI_DIRECTED_RECV) == 0) [[likely]]
+    return 0;
+  return set_sender(endpoint, request, entry);
+}
+
+[[gnu::noinline]] void note_pieces(Operation& operation, const ReceiveRequest& request) {
+  auto* const segments = new Segments;
+  std::copy_n(request.pieces, request.count, segments->pieces.begin());
+  segments->count = request.count;
+  operation.buffer = segments;
+  operation.length = total_bytes(request.pieces, request.count);
+  operation.state |= has_segments;
+}
+
+[[gnu::always_inline]] inline void note_memory(Operation& operation,
+                                               const ReceiveRequest& request) {
+  if (request.count > 1) [[unlikely]]
+    return note_pieces(operation, request);
+  operation.buffer = request.count == 1 ? request.pieces->iov_base : nullptr;
+  operation.length = request.count == 1 ? request.pieces->iov_len : 0;
+}
+
+[[gnu::always_inline]] inline void describe_memory(const Operation& operation, ptl_me_t& entry) {
   if (operation.has(has_segments)) [[unlikely]] {
     auto& segments = *static_cast<Segments*>(operation.buffer);
     entry.start = segments.pieces.data();
@@ -41,8 +91,15 @@ void withdraw_receive(Operation& operation) {
   operation.endpoint->abandon(operation);
 }
 
+[[gnu::cold]] ssize_t give_up(Operation& operation, ssize_t code) {
+  release_memory(operation);
+  operation.endpoint->abandon(operation);
+  return code;
+}
+
 // The description of the entry is read at the threshold.
-ssize_t post_deferred(Channel& channel, const ptl_me_t& entry, Operation& operation) {
+[[gnu::noinline]] ssize_t post_deferred(Channel& channel, const ptl_me_t& entry,
+                                        Operation& operation) {
   Endpoint& endpoint = *operation.endpoint;
   EventPump& pump = endpoint.domain().pump();
   if (channel.has_delayed() || !pump.has_room()) return -FI_EAGAIN;
@@ -84,44 +141,18 @@ ptl_handle_md_t reply_descriptor(Operation& operation, ptl_size_t& offset) {
 }  // namespace
 
 void take_memory(Operation& operation, const ReceiveRequest& request) {
-  if (request.count <= 1) [[likely]] {
-    operation.buffer = request.count == 1 ? request.pieces->iov_base : nullptr;
-    operation.length = request.count == 1 ? request.pieces->iov_len : 0;
-    return;
-  }
-  auto* const segments = new Segments;
-  std::copy_n(request.pieces, request.count, segments->pieces.begin());
-  segments->count = request.count;
-  operation.buffer = segments;
-  operation.length = total_bytes(request.pieces, request.count);
-  operation.state |= has_segments;
+  note_memory(operation, request);
 }
 
 Arrival arrival_of(const ptl_event_t& event) noexcept {
   const MessageHeader header{event.hdr_data};
-  return {header, event.match_bits, event.rlength, encode(event.initiator, header.index())};
+  return {header, event.match_bits, event.rlength, encode(event.initiator, header.index()),
+          static_cast<uint32_t>(event.remote_offset % most_endpoints)};
 }
 
 ssize_t make_criteria(const Endpoint& endpoint, const ReceiveRequest& request,
                       ptl_me_t& entry) noexcept {
-  entry.ct_handle = PTL_CT_NONE;
-  entry.uid = PTL_UID_ANY;
-  entry.min_free = 0;
-  const bool from_any =
-      request.source == FI_ADDR_UNSPEC || (endpoint.caps() & FI_DIRECTED_RECV) == 0;
-  entry.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
-  entry.match_bits = request.tag & ~long_bit;
-  entry.ignore_bits = request.ignore | long_bit;
-  if (from_any) return 0;
-  const fi_addr_t name = endpoint.addresses().resolve(request.source);
-  if (name == FI_ADDR_NOTAVAIL) return -FI_EINVAL;
-  const Peer peer(name);
-  entry.match_id = peer.process;
-  if (request.is_message) {  // which have the index of the sender in the place of a tag
-    entry.match_bits = peer.index;
-    entry.ignore_bits = long_bit;
-  }
-  return 0;
+  return set_criteria(endpoint, request, entry);
 }
 
 fi_addr_t only_sender(const Endpoint& endpoint, const ReceiveRequest& request,
@@ -154,33 +185,69 @@ ssize_t post_receive(Endpoint& endpoint, const ReceiveRequest& request) {
   if ((request.flags & FI_MULTI_RECV) != 0) return post_multi_receive(endpoint, request);
   const Guard guard(endpoint.domain().lock());
   ptl_me_t entry;
-  if (const ssize_t code = make_criteria(endpoint, request, entry); code != 0) return code;
-  entry.options =
-      PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE;
+  if (const ssize_t code = set_criteria(endpoint, request, entry); code != 0) return code;
+  entry.options = receive_options | endpoint.receive().entry_options;
   Operation& operation =
       endpoint.begin_operation(OwnerKind::receive, request.context, request.deferral);
-  if (endpoint.receive().reports(request.flags, request.deferral))
-    operation.state |= reports_completion;
-  if (request.is_message) operation.state |= is_message;
+  operation.state |= static_cast<uint8_t>(
+      (endpoint.receive().reports(request.flags, request.deferral) ? reports_completion : 0) |
+      (request.is_message ? is_message : 0));
   operation.tag = request.tag;
-  operation.header = only_sender(endpoint, request, entry);
-  take_memory(operation, request);
+  operation.header = entry.match_id.phys.nid == PTL_NID_ANY ? FI_ADDR_NOTAVAIL
+                                                            : only_sender(endpoint, request, entry);
+  note_memory(operation, request);
   describe_memory(operation, entry);
   Channel& channel = endpoint.channel(request.is_message);
   const ssize_t code = request.deferral == nullptr ? channel.post(entry, operation)
                                                    : post_deferred(channel, entry, operation);
-  if (code != 0) {
-    release_memory(operation);
-    endpoint.abandon(operation);
-    return code;
-  }
+  if (code != 0) return give_up(operation, code);
   // The data of a long message may be there to be got.
   if (endpoint.domain().progresses_itself()) endpoint.domain().progress();
   return 0;
 }
 
+ssize_t post_plain_receive(Endpoint& endpoint, void* buffer, size_t length, uint64_t tag,
+                           uint64_t ignore, void* context) {
+  const Guard guard(endpoint.domain().lock());
+  auto& operation = *static_cast<Operation*>(context);
+  operation.kind = OwnerKind::receive;
+  operation.state = reports_completion;
+  operation.endpoint = &endpoint;
+  operation.context = context;
+  operation.buffer = buffer;
+  operation.length = length;
+  operation.tag = tag;
+  operation.header = FI_ADDR_NOTAVAIL;
+  const ptl_me_t entry = {.start = buffer,
+                          .length = length,
+                          .ct_handle = PTL_CT_NONE,
+                          .uid = PTL_UID_ANY,
+                          .options = receive_options,
+                          .match_id = {.phys = {PTL_NID_ANY, PTL_PID_ANY}},
+                          .match_bits = tag & ~long_bit,
+                          .ignore_bits = ignore | long_bit,
+                          .min_free = 0};
+  operation.posted = Operation::not_posted;
+  return endpoint.channel(false).post(entry, operation);
+}
+
 void receive_arrived(Operation& operation, const ptl_event_t& event) {
   unpost(operation);
+  Endpoint& endpoint = *operation.endpoint;
+  constexpr uint8_t relevant = reports_completion | is_pooled | is_deferred | has_segments;
+  if ((operation.state & relevant) == reports_completion && endpoint.common().reports &&
+      event.ni_fail_type == PTL_NI_OK && event.mlength == event.rlength) [[likely]] {
+    const MessageHeader header{event.hdr_data};
+    const bool is_named = (endpoint.caps() & FI_SOURCE) != 0;
+    const fi_addr_t source =
+        is_named ? endpoint.addresses().find(encode(event.initiator, header.index()))
+                 : FI_ADDR_NOTAVAIL;
+    if (!is_named || source != FI_ADDR_NOTAVAIL) [[likely]]
+      return endpoint.receive().queue->push(
+          {operation.context, receive_flags(operation, header), event.mlength, operation.buffer,
+           header.data(), reported_tag(operation, event.match_bits)},
+          source);
+  }
   if (event.ni_fail_type != PTL_NI_OK) [[unlikely]] {
     release_memory(operation);
     fail_receive(operation, error_of_failure(event.ni_fail_type),
@@ -195,14 +262,16 @@ void receive_found_header(Operation& operation, const ptl_event_t& event) {
   unpost(operation);
   const Arrival arrival = arrival_of(event);
   if ((arrival.bits & long_bit) != 0) return fetch(operation, arrival);
-  size_t kept = std::min<size_t>(event.mlength, operation.length);
+  const size_t kept = std::min<size_t>(event.mlength, operation.length);
+  bool is_copied = false;
   if (operation.has(has_segments)) {
     auto& segments = *static_cast<Segments*>(operation.buffer);
-    kept = scatter(segments.pieces.data(), segments.count, event.start, kept);
+    is_copied = scatter(segments.pieces.data(), segments.count, event.start, kept);
     release_memory(operation);
-  } else if (kept != 0) {
-    memcpy(operation.buffer, event.start, kept);
+  } else {
+    is_copied = copy_payload(operation.buffer, event.start, kept);
   }
+  if (!is_copied) return fail_receive(operation, FI_EFAULT, PTL_NI_SEGV);
   complete_receive(operation, arrival, kept);
 }
 
@@ -210,7 +279,7 @@ void fetch(Operation& operation, const Arrival& arrival, OwnerKind kind) {
   const Peer sender(arrival.sender);
   operation.kind = kind;
   operation.tag = arrival.bits;
-  operation.header = arrival.header.bits;
+  operation.header = arrival.header.with_key(arrival.recipient).bits;  // the key is used below
   operation.extra = arrival.length;
   operation.set_sender(sender.process);
   // The length 0 also tells the sender that its message is not needed any more.
@@ -236,7 +305,7 @@ void fetch_ended(Operation& operation, const ptl_event_t& event) {
   release_memory(operation);
   const MessageHeader header{operation.header};
   const Arrival arrival = {header, operation.tag, operation.extra,
-                           encode(operation.sender(), header.index())};
+                           encode(operation.sender(), header.index()), header.key()};
   if (event.ni_fail_type != PTL_NI_OK) {
     fail_receive(operation, error_of_failure(event.ni_fail_type),
                  static_cast<int>(event.ni_fail_type));

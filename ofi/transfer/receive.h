@@ -47,6 +47,9 @@ void fail_directed_receive(Operation& operation, ptl_ni_fail_t failure);
 
 // Without the lock of the domain.
 ssize_t post_receive(Endpoint& endpoint, const ReceiveRequest& request);
+// fi_trecv in the common case (CommonCases::posts), from anyone.
+ssize_t post_plain_receive(Endpoint& endpoint, void* buffer, size_t length, uint64_t tag,
+                           uint64_t ignore, void* context);
 ssize_t cancel_receive(Endpoint& endpoint, void* context);
 
 // Events of a receive: the data is in place; or a header was there already.

@@ -8,26 +8,12 @@
 #include "endpoint/report.h"
 #include "endpoint/segments.h"
 #include "transfer/calls.h"
+#include "transfer/short_send.h"
 
 namespace lintel::ofi {
 namespace {
 
 constexpr uint64_t needs_acknowledgment = FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
-
-// Where a message goes, and what it carries beside its data.
-struct Envelope {
-  Envelope(const Endpoint& endpoint, fi_addr_t target, uint64_t tag, uint64_t header,
-           bool is_message) noexcept
-      : peer(endpoint.addresses().resolve(target)),
-        portal(peer.portal(is_message ? Portal::message : Portal::tagged)),
-        bits(is_message ? endpoint.index() : tag & ~long_bit),
-        header(header | MessageHeader::with_index(endpoint.index())) {}
-
-  Peer peer;
-  ptl_pt_index_t portal;
-  ptl_match_bits_t bits;
-  uint64_t header;
-};
 
 // Memory to send: a descriptor and an offset in it.
 struct Source {
@@ -35,13 +21,11 @@ struct Source {
   ptl_size_t offset;
 };
 
-ssize_t put_copy(Endpoint& endpoint, const void* buffer, size_t length, const Envelope& envelope) {
-  const int code = PtlPut(endpoint.domain().network().quiet(), reinterpret_cast<ptl_size_t>(buffer),
-                          length, PTL_NO_ACK_REQ, envelope.peer.process, envelope.portal,
-                          envelope.bits, 0, nullptr, envelope.header);
-  if (code == PTL_OK) [[likely]]
-    return 0;
-  return failed(FI_LOG_EP_DATA, "PtlPut", code);
+[[gnu::noinline]] ssize_t put_gathered(Endpoint& endpoint, const SendRequest& request,
+                                       size_t length, const Envelope& envelope) {
+  char gathered[inject_bytes];
+  if (!gather(gathered, sizeof gathered, request.pieces, request.count)) return -FI_EFAULT;
+  return put_copy(endpoint, gathered, length, envelope);
 }
 
 // With pieces: makes a descriptor that lasts as long as the operation.
@@ -113,8 +97,8 @@ ssize_t finish_start(Operation& operation) {
 }
 
 // A message that is sent whole. Its event says that it was sent, or that it was acknowledged.
-ssize_t send_eager(Endpoint& endpoint, const SendRequest& request, size_t length,
-                   const Envelope& envelope) {
+[[gnu::noinline]] ssize_t send_eager(Endpoint& endpoint, const SendRequest& request, size_t length,
+                                     const Envelope& envelope) {
   const Network& network = endpoint.domain().network();
   const bool acknowledged = (request.flags & needs_acknowledgment) != 0;
   // FI_INJECT with an acknowledgment: the length was checked.
@@ -131,10 +115,11 @@ ssize_t send_eager(Endpoint& endpoint, const SendRequest& request, size_t length
   if (request.deferral != nullptr && !operation.has(has_segments))
     source.descriptor = request.deferral->descriptor(
         acknowledged ? Counter::Counted::answers : Counter::Counted::sends, source.descriptor);
-  code = make(PutCall{source.descriptor, source.offset, length,
-                      acknowledged ? PTL_ACK_REQ : PTL_NO_ACK_REQ, envelope.peer.process,
-                      envelope.portal, envelope.bits, 0, &operation, envelope.header},
-              request.deferral);
+  code = make(
+      PutCall{source.descriptor, source.offset, length, acknowledged ? PTL_ACK_REQ : PTL_NO_ACK_REQ,
+              envelope.peer.process, envelope.portal, envelope.bits, envelope.peer.recipient(),
+              &operation, envelope.header},
+      request.deferral);
   if (code != PTL_OK) return give_up(operation, "PtlPut", code);
   return finish_start(operation);
 }
@@ -167,8 +152,8 @@ int offer(Operation& operation, const SendRequest& request, const Envelope& enve
   return code;
 }
 
-ssize_t send_long(Endpoint& endpoint, const SendRequest& request, size_t length,
-                  const Envelope& envelope) {
+[[gnu::noinline]] ssize_t send_long(Endpoint& endpoint, const SendRequest& request, size_t length,
+                                    const Envelope& envelope) {
   Operation& operation = begin_send(endpoint, OwnerKind::long_send, request, length);
   Source source;
   int code = find_source(operation, request, endpoint.domain().network().acknowledged(),
@@ -179,8 +164,8 @@ ssize_t send_long(Endpoint& endpoint, const SendRequest& request, size_t length,
   code = offer(operation, request, envelope, key);
   if (code != PTL_OK) return give_up(operation, "PtlMEAppend of a long message", code);
   code = make(PutCall{source.descriptor, source.offset, length, PTL_ACK_REQ, envelope.peer.process,
-                      envelope.portal, envelope.bits | long_bit, 0, &operation,
-                      envelope.header | uint64_t{key} << MessageHeader::key_shift},
+                      envelope.portal, envelope.bits | long_bit, envelope.peer.recipient(),
+                      &operation, envelope.header | uint64_t{key} << MessageHeader::key_shift},
               request.deferral);
   if (code != PTL_OK) {
     PtlMEUnlink(endpoint.posted().entry(operation));
@@ -213,19 +198,6 @@ SendRequest request_to_send(const fi_msg_tagged& message, uint64_t flags) noexce
           header,          message.context,   flags,        false};
 }
 
-ssize_t inject(Endpoint& endpoint, const void* buffer, size_t length, fi_addr_t target,
-               uint64_t tag, uint64_t header, bool is_message) {
-  if (length > inject_bytes) [[unlikely]]
-    return -FI_EMSGSIZE;
-  const Guard guard(endpoint.domain().lock());
-  const ssize_t code =
-      put_copy(endpoint, buffer, length, Envelope(endpoint, target, tag, header, is_message));
-  if (code == 0) [[likely]]
-    report_sent(endpoint, false, nullptr, 0);
-  endpoint.progress_while_sending();
-  return code;
-}
-
 ssize_t send(Endpoint& endpoint, const SendRequest& request) {
   if (request.count > most_segments) return -FI_EINVAL;
   const size_t length =
@@ -238,13 +210,11 @@ ssize_t send(Endpoint& endpoint, const SendRequest& request) {
                           request.is_message);
   if (length <= inject_bytes && (request.flags & needs_acknowledgment) == 0 &&
       request.deferral == nullptr) [[likely]] {
-    char gathered[inject_bytes];
-    const void* buffer = request.count != 0 ? request.pieces->iov_base : nullptr;
-    if (request.count > 1) {
-      gather(gathered, sizeof gathered, request.pieces, request.count);
-      buffer = gathered;
-    }
-    const ssize_t code = put_copy(endpoint, buffer, length, envelope);
+    const ssize_t code =
+        request.count > 1
+            ? put_gathered(endpoint, request, length, envelope)
+            : put_copy(endpoint, request.count != 0 ? request.pieces->iov_base : nullptr, length,
+                       envelope);
     if (code == 0) [[likely]]
       report_sent(endpoint, endpoint.transmit().reports(request.flags), request.context,
                   FI_SEND | (request.is_message ? FI_MSG : FI_TAGGED));

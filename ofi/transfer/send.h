@@ -36,9 +36,6 @@ struct SendRequest {
 
 // Without the lock of the domain.
 ssize_t send(Endpoint& endpoint, const SendRequest& request);
-// fi_inject and fi_tinject: no completion.
-ssize_t inject(Endpoint& endpoint, const void* buffer, size_t length, fi_addr_t target,
-               uint64_t tag, uint64_t header, bool is_message);
 
 // Events of a send: its memory is free, or the target has acknowledged it.
 void send_ended(Operation& operation, const ptl_event_t& event);

@@ -1,11 +1,13 @@
 // The functions of fi_ops_tagged. Message path.
 #include <rdma/fi_tagged.h>
 
+#include "base/unsupported.h"
 #include "endpoint/endpoint.h"
 #include "transfer/deferred.h"
 #include "transfer/peek.h"
 #include "transfer/receive.h"
 #include "transfer/send.h"
+#include "transfer/short_send.h"
 #include "transfer/tables.h"
 #include "wire/message_header.h"
 
@@ -21,6 +23,10 @@ ssize_t receive_pieces(fid_ep* endpoint, const iovec* pieces, void**, size_t cou
 
 ssize_t receive(fid_ep* endpoint, void* buffer, size_t length, void*, fi_addr_t source,
                 uint64_t tag, uint64_t ignore, void* context) {
+  Endpoint& own = Endpoint::of(endpoint);
+  if (own.common().posts && context != nullptr &&
+      (source == FI_ADDR_UNSPEC || (own.caps() & FI_DIRECTED_RECV) == 0)) [[likely]]
+    return post_plain_receive(own, buffer, length, tag, ignore, context);
   const iovec piece = {buffer, length};
   return receive_pieces(endpoint, &piece, nullptr, 1, source, tag, ignore, context);
 }
@@ -42,6 +48,9 @@ ssize_t send_pieces(fid_ep* endpoint, const iovec* pieces, void**, size_t count,
 
 ssize_t send_one(fid_ep* endpoint, const void* buffer, size_t length, void*, fi_addr_t target,
                  uint64_t tag, void* context) {
+  Endpoint& own = Endpoint::of(endpoint);
+  if (own.common().sends && length <= inject_bytes) [[likely]]
+    return send_short(own, {buffer, length, target, tag, 0, false}, true, context);
   const iovec piece = {const_cast<void*>(buffer), length};
   return send_pieces(endpoint, &piece, nullptr, 1, target, tag, context);
 }
@@ -52,12 +61,15 @@ ssize_t send_message(fid_ep* endpoint, const fi_msg_tagged* message, uint64_t fl
 
 ssize_t inject_one(fid_ep* endpoint, const void* buffer, size_t length, fi_addr_t target,
                    uint64_t tag) {
-  return inject(Endpoint::of(endpoint), buffer, length, target, tag, 0, false);
+  return inject(Endpoint::of(endpoint), {buffer, length, target, tag, 0, false});
 }
 
 ssize_t send_data(fid_ep* endpoint, const void* buffer, size_t length, void*, uint64_t data,
                   fi_addr_t target, uint64_t tag, void* context) {
   Endpoint& own = Endpoint::of(endpoint);
+  if (own.common().sends && length <= inject_bytes) [[likely]]
+    return send_short(own, {buffer, length, target, tag, MessageHeader::with_data(data), false},
+                      true, context);
   const iovec piece = {const_cast<void*>(buffer), length};
   return send(own, {&piece, 1, target, tag, MessageHeader::with_data(data), context,
                     own.transmit().op_flags, false});
@@ -65,21 +77,44 @@ ssize_t send_data(fid_ep* endpoint, const void* buffer, size_t length, void*, ui
 
 ssize_t inject_data(fid_ep* endpoint, const void* buffer, size_t length, uint64_t data,
                     fi_addr_t target, uint64_t tag) {
-  return inject(Endpoint::of(endpoint), buffer, length, target, tag, MessageHeader::with_data(data),
-                false);
+  return inject(Endpoint::of(endpoint),
+                {buffer, length, target, tag, MessageHeader::with_data(data), false});
+}
+
+constexpr fi_ops_tagged all_calls = {.size = sizeof(fi_ops_tagged),
+                                     .recv = receive,
+                                     .recvv = receive_pieces,
+                                     .recvmsg = receive_message,
+                                     .send = send_one,
+                                     .sendv = send_pieces,
+                                     .sendmsg = send_message,
+                                     .inject = inject_one,
+                                     .senddata = send_data,
+                                     .injectdata = inject_data};
+
+constexpr fi_ops_tagged without_receives() noexcept {
+  fi_ops_tagged calls = all_calls;
+  calls.recv = unsupported(&fi_ops_tagged::recv);
+  calls.recvv = unsupported(&fi_ops_tagged::recvv);
+  calls.recvmsg = unsupported(&fi_ops_tagged::recvmsg);
+  return calls;
+}
+
+constexpr fi_ops_tagged without_sends() noexcept {
+  fi_ops_tagged calls = all_calls;
+  calls.send = unsupported(&fi_ops_tagged::send);
+  calls.sendv = unsupported(&fi_ops_tagged::sendv);
+  calls.sendmsg = unsupported(&fi_ops_tagged::sendmsg);
+  calls.inject = unsupported(&fi_ops_tagged::inject);
+  calls.senddata = unsupported(&fi_ops_tagged::senddata);
+  calls.injectdata = unsupported(&fi_ops_tagged::injectdata);
+  return calls;
 }
 
 }  // namespace
 
-fi_ops_tagged tagged_ops = {.size = sizeof(fi_ops_tagged),
-                            .recv = receive,
-                            .recvv = receive_pieces,
-                            .recvmsg = receive_message,
-                            .send = send_one,
-                            .sendv = send_pieces,
-                            .sendmsg = send_message,
-                            .inject = inject_one,
-                            .senddata = send_data,
-                            .injectdata = inject_data};
+fi_ops_tagged tagged_ops = all_calls;
+fi_ops_tagged tagged_send_ops = without_receives();
+fi_ops_tagged tagged_receive_ops = without_sends();
 
 }  // namespace lintel::ofi

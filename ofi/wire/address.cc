@@ -25,7 +25,9 @@ bool read_number(const char*& text, char end, uint32_t& number) noexcept {
 
 Address decode(fi_addr_t encoded) noexcept {
   const Peer peer(encoded);
-  return {.nid = peer.process.phys.nid, .pid = peer.process.phys.pid, .index = peer.index};
+  return {.nid = peer.process.phys.nid,
+          .pid = peer.process.phys.pid,
+          .index = Address::index_of(peer.index, peer.receiver)};
 }
 
 AddressText::AddressText(const Address& address) noexcept

@@ -29,16 +29,22 @@ struct Address {
   uint32_t magic = signature;
   ptl_nid_t nid = 0;
   ptl_pid_t pid = 0;
-  uint32_t index = 0;  // of the endpoint within its process
+  uint32_t index = 0;  // see Peer
+
+  // Of an endpoint with its own receive context, or with the shared one that has the block
+  // `receiver` of the portal table.
+  [[nodiscard]] static constexpr uint32_t index_of(uint32_t own, uint32_t receiver) noexcept {
+    return (own ^ receiver) << 8 | own;
+  }
 
   // What fits in an fi_addr_t, and in a portal table.
   [[nodiscard]] bool is_valid() const noexcept {
-    return magic == signature && nid != PTL_NID_ANY && pid < (1u << 16) && index < (1u << 8);
+    return magic == signature && nid != PTL_NID_ANY && pid < (1u << 16) && index < (1u << 16);
   }
 };
 static_assert(sizeof(Address) == 16);
 
-// A name in 64 bits: nid, pid, 8 bits for receive contexts to come, index.
+// A name in 64 bits: nid, pid, index.
 [[nodiscard]] constexpr fi_addr_t encode(ptl_process_t process, uint32_t index) noexcept {
   return uint64_t{process.phys.nid} << 32 | uint64_t{process.phys.pid} << 16 | index;
 }
@@ -46,20 +52,34 @@ static_assert(sizeof(Address) == 16);
   return encode({.phys = {address.nid, address.pid}}, address.index);
 }
 [[nodiscard]] Address decode(fi_addr_t encoded) noexcept;
+// The name as messages tell it: without the shared receive context.
+[[nodiscard]] constexpr fi_addr_t sender_name(fi_addr_t encoded) noexcept {
+  return encoded & ~fi_addr_t{0xff00};
+}
 
-// Where the messages for an endpoint go.
+// Where what is for an endpoint goes.
 struct Peer {
   explicit Peer(fi_addr_t encoded) noexcept
       : process{.phys = {static_cast<ptl_nid_t>(encoded >> 32),
                          static_cast<ptl_pid_t>(encoded >> 16 & 0xffff)}},
-        index(static_cast<uint32_t>(encoded & 0xff)) {}
+        index(static_cast<uint32_t>(encoded & 0xff)),
+        receiver(index ^ static_cast<uint32_t>(encoded >> 8 & 0xff)) {}
 
   [[nodiscard]] ptl_pt_index_t portal(Portal which) const noexcept {
     return index * portals_per_endpoint + static_cast<ptl_pt_index_t>(which);
   }
+  // For messages.
+  [[nodiscard]] ptl_pt_index_t channel(bool is_message) const noexcept {
+    return receiver * portals_per_endpoint +
+           static_cast<ptl_pt_index_t>(is_message ? Portal::message : Portal::tagged);
+  }
+  // Of messages, in the place of the remote offset: a shared receive context learns from it whom
+  // they are for.
+  [[nodiscard]] ptl_size_t recipient() const noexcept { return receiver != index ? index : 0; }
 
   ptl_process_t process;
-  uint32_t index;
+  uint32_t index;     // of its block of the portal table
+  uint32_t receiver;  // that of its receive context, which may be shared
 };
 
 // "fi_lintel://nid:pid:index".

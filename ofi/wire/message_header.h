@@ -33,6 +33,9 @@ struct MessageHeader {
   }
   [[nodiscard]] constexpr uint32_t index() const noexcept { return bits >> index_shift & 0xff; }
   [[nodiscard]] constexpr uint32_t key() const noexcept { return bits >> key_shift & key_mask; }
+  [[nodiscard]] constexpr MessageHeader with_key(uint32_t key) const noexcept {
+    return {(bits & ~(uint64_t{key_mask} << key_shift)) | uint64_t{key} << key_shift};
+  }
 };
 
 // In the match bits of the entry that takes probes, beside the keys of long messages.

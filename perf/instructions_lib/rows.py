@@ -80,6 +80,12 @@ def _reliable(build):
     return Program([_built(build, "perf_instructions_reliable"), "--row", "reliable", "--messages"], {})
 
 
+def _provider(row):
+    return lambda build: Program([_built(build, "perf_instructions_provider"), "--row", row, "--messages"],
+                                 {**SETTINGS, "FI_PROVIDER": "lintel", "FI_PROVIDER_PATH": build / "lib/lintel/ofi"},
+                                 only_in="perf_instructions_step")
+
+
 def _ucx(_):
     if shutil.which("ucx_perftest") is None:
         raise Unavailable("no ucx_perftest: install the package ucx-utils")
@@ -131,6 +137,9 @@ ROWS = (
     Row("pair_events", "as events, between two processes", _pair("pair_events")),
     Row("use_once", "receiver of a put to an entry that is used once: append, deliver, PtlEQGet", _pair("use_once", 1)),
     Row("reliable", "message of the reliability layer, one way", _reliable),
+    Row("fi_receive", "receiver of a tagged message over libfabric: fi_trecv, deliver, fi_cq_read",
+        _provider("fi_receive")),
+    Row("fi_send", "its sender: fi_tinjectdata", _provider("fi_send")),
     Row("mpi_mtl", "Open MPI over the library: MPI_Irecv, MPI_Send, MPI_Wait", _mpi_mtl),
     Row("mpi_ob1", "the same over Open MPI's own components (ob1, self)", _mpi_ob1, has_stages=False),
     Row("ucx", "UCX, tagged message (ucx_perftest)", _ucx, has_stages=False),

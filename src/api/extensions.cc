@@ -1,4 +1,5 @@
-// The functions of portals4_lintel.h. Set-up path, except PtlLintelGetMapEntry.
+// The functions of portals4_lintel.h. Set-up path, except PtlLintelGetMapEntry and
+// PtlLintelDeviceCopy.
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -22,6 +23,7 @@ constexpr Call get_map_entry{"PtlLintelGetMapEntry", "portals4_lintel.h"};
 constexpr Call device_count{"PtlLintelDeviceCount", "portals4_lintel.h"};
 constexpr Call device_alloc{"PtlLintelDeviceAlloc", "portals4_lintel.h"};
 constexpr Call device_free{"PtlLintelDeviceFree", "portals4_lintel.h"};
+constexpr Call device_copy{"PtlLintelDeviceCopy", "portals4_lintel.h"};
 constexpr const char* no_driver =
     "must be cuda, hip or ze, in PTL_DEVICE_MEMORY, and its library there";
 constexpr Call get_path{"PtlLintelGetPath", "portals4_lintel.h"};
@@ -101,6 +103,23 @@ int PtlLintelDeviceFree(void* start) noexcept {
                        "must be the start of memory of a device");
   kind->release(start);
   return PTL_OK;
+}
+
+int PtlLintelDeviceCopy(void* to, const void* from, ptl_size_t bytes) noexcept {
+  if (!library_is_initialized()) return refuse_before_init(device_copy);
+  if (bytes == 0) return PTL_OK;
+  DeviceAllocation allocation;
+  MemoryKind* const kind_to = kind_of(to, &allocation);
+  MemoryKind* const kind_from = kind_of(from, &allocation);
+  if (kind_to == nullptr && kind_from == nullptr) [[likely]] {
+    std::memcpy(to, from, bytes);
+    return PTL_OK;
+  }
+  if (kind_to != nullptr && kind_from != nullptr && kind_to != kind_from)
+    return refuse_bits(PTL_FAIL, device_copy, "from", reinterpret_cast<uintptr_t>(from),
+                       "is memory of another driver than `to`");
+  MemoryKind* const kind = kind_to != nullptr ? kind_to : kind_from;
+  return kind->copy(to, from, bytes) == CopyStatus::done ? PTL_OK : PTL_FAIL;
 }
 
 int PtlLintelSetHooks(const ptl_lintel_hooks_t* hooks) noexcept {

@@ -5,9 +5,11 @@
 
 #include <cstddef>
 
+#include "memory_kind/stream_numbers.h"
+
 namespace lintel::cuda {
 
-using Result = int;
+using namespace stream_numbers;
 using Device = int;
 using DevicePointer = unsigned long long;
 using Context = struct CudaContext*;
@@ -21,23 +23,6 @@ struct IpcHandle {
   char reserved[64];
 };
 
-// Results (CUDA_ERROR_...).
-inline constexpr Result success = 0;
-inline constexpr Result invalid_value = 1;
-inline constexpr Result out_of_memory = 2;
-inline constexpr Result not_initialized = 3;
-inline constexpr Result deinitialized = 4;
-inline constexpr Result no_device = 100;
-inline constexpr Result invalid_device = 101;
-inline constexpr Result invalid_context = 201;
-inline constexpr Result peer_access_unsupported = 217;
-inline constexpr Result invalid_handle = 400;
-inline constexpr Result not_ready = 600;
-inline constexpr Result illegal_address = 700;
-inline constexpr Result context_is_destroyed = 709;
-inline constexpr Result host_memory_already_registered = 712;
-inline constexpr Result not_supported = 801;
-
 // Attributes of pointers (CU_POINTER_ATTRIBUTE_...).
 using PointerAttribute = int;
 inline constexpr PointerAttribute attribute_context = 1;
@@ -49,12 +34,9 @@ inline constexpr PointerAttribute attribute_device_ordinal = 9;
 inline constexpr PointerAttribute attribute_range_start = 11;
 inline constexpr PointerAttribute attribute_range_size = 12;
 
-inline constexpr unsigned memory_type_device = 2;      // CU_MEMORYTYPE_DEVICE
-inline constexpr unsigned stream_non_blocking = 1;     // CU_STREAM_NON_BLOCKING
-inline constexpr unsigned event_disable_timing = 2;    // CU_EVENT_DISABLE_TIMING
-inline constexpr unsigned host_register_portable = 1;  // CU_MEMHOSTREGISTER_PORTABLE
-inline constexpr unsigned ipc_lazy_peer_access = 1;    // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
-inline constexpr int range_handle_dmabuf = 1;          // CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD
+inline constexpr unsigned memory_type_device = 2;    // CU_MEMORYTYPE_DEVICE
+inline constexpr unsigned ipc_lazy_peer_access = 1;  // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
+inline constexpr int range_handle_dmabuf = 1;        // CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD
 
 struct Functions {
   Result (*init)(unsigned flags);

@@ -55,14 +55,18 @@ bool DriverMemory::find_route(const void* to, const void* from, Route* out) noex
 
 CopyStatus DriverMemory::copy(void* to, const void* from, size_t bytes) noexcept {
   if (bytes == 0) return CopyStatus::done;
-  Route route;
-  if (!find_route(to, from, &route)) return CopyStatus::no_memory;
+  // The driver is asked as little as possible.
+  DeviceAllocation allocation;
+  DeviceContext context;
+  if (!driver_->describe(to, &allocation, &context) &&
+      !driver_->describe(from, &allocation, &context))
+    return CopyStatus::no_memory;
   for (bool again = false;; again = true) {
-    ContextQueues::Entry* const entry = contexts_.find(route.context);
+    ContextQueues::Entry* const entry = contexts_.find(context);
     if (entry == nullptr) return CopyStatus::failed;
     const DeviceDriver::Queue queue = contexts_.queue(*entry, ContextQueues::awaited);
     if (queue == nullptr) return CopyStatus::failed;
-    const Outcome outcome = driver_->copy_now(route.context, queue, to, from, bytes);
+    const Outcome outcome = driver_->copy_now(context, queue, to, from, bytes);
     if (outcome != Outcome::stale || again) return status_of(outcome);
     contexts_.forget(*entry);
   }

@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "memory_kind/stream_numbers.h"
+
 namespace lintel::hip {
 
-using Result = int;
+using namespace stream_numbers;
 using Stream = struct HipStream*;
 using Event = struct HipEvent*;
 
@@ -17,23 +19,6 @@ struct Uuid {
 struct IpcHandle {
   char reserved[64];
 };
-
-// Results (hipError...).
-inline constexpr Result success = 0;
-inline constexpr Result invalid_value = 1;
-inline constexpr Result out_of_memory = 2;
-inline constexpr Result not_initialized = 3;
-inline constexpr Result deinitialized = 4;
-inline constexpr Result no_device = 100;
-inline constexpr Result invalid_device = 101;
-inline constexpr Result invalid_context = 201;
-inline constexpr Result peer_access_unsupported = 217;
-inline constexpr Result invalid_handle = 400;
-inline constexpr Result not_ready = 600;
-inline constexpr Result illegal_address = 700;
-inline constexpr Result context_is_destroyed = 709;
-inline constexpr Result host_memory_already_registered = 712;
-inline constexpr Result not_supported = 801;
 
 // Attributes of pointers (HIP_POINTER_ATTRIBUTE_...).
 using PointerAttribute = int;
@@ -47,10 +32,7 @@ inline constexpr unsigned memory_type_device_5 = 1;
 inline constexpr unsigned memory_type_device_6 = 2;
 inline constexpr int first_version_of_6 = 60'000'000;  // as hipRuntimeGetVersion() counts
 
-inline constexpr int copy_default = 4;               // hipMemcpyDefault
-inline constexpr unsigned stream_non_blocking = 1;   // hipStreamNonBlocking
-inline constexpr unsigned event_disable_timing = 2;  // hipEventDisableTiming
-inline constexpr unsigned host_register_portable = 1;
+inline constexpr int copy_default = 4;  // hipMemcpyDefault
 
 struct Functions {
   const char* (*error_name)(Result error);

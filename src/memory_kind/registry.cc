@@ -9,12 +9,10 @@
 #include <span>
 #include <string_view>
 
-#include "memory_kind/cuda_driver.h"
 #include "memory_kind/driver_library.h"
 #include "memory_kind/driver_memory.h"
 #include "memory_kind/drivers.h"
-#include "memory_kind/hip_driver.h"
-#include "memory_kind/ze_driver.h"
+#include "memory_kind/known_drivers.h"
 #include "util/assert.h"
 #include "util/config.h"
 #include "util/lock.h"
@@ -35,11 +33,16 @@ struct KnownDriver {
   std::unique_ptr<DeviceDriver> (*make)(DriverLibrary& library);
 };
 
+constexpr const char* cuda_libraries[] = {"libcuda.so.1"};
+constexpr const char* hip_libraries[] = {"libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6",
+                                         "libamdhip64.so.5"};
+constexpr const char* ze_libraries[] = {"libze_loader.so.1"};
+
 // In the order in which they are asked whose memory an address is.
 constexpr KnownDriver known_drivers[] = {
-    {"cuda", CudaDriver::library_names, CudaDriver::make},
-    {"hip", HipDriver::library_names, HipDriver::make},
-    {"ze", ZeDriver::library_names, ZeDriver::make},
+    {"cuda", cuda_libraries, make_cuda_driver},
+    {"hip", hip_libraries, make_hip_driver},
+    {"ze", ze_libraries, make_ze_driver},
 };
 constexpr size_t driver_count = std::size(known_drivers);
 

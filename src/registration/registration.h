@@ -5,9 +5,12 @@
 // registers it and takes as long as the device and the kernel need.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <string>
+
+#include "util/descriptor.h"
 
 namespace lintel {
 
@@ -18,13 +21,21 @@ struct Registration {
   void* handle = nullptr;  // the registrar's own, such as an ibv_mr
 };
 
+// A range of memory of an accelerator, for one registration.
+struct AcceleratorRange {
+  void* address = nullptr;
+  uint64_t length = 0;  // bytes; 0: the device does not register this memory
+  Descriptor dmabuf;    // not open: its driver gives none
+  uint64_t offset = 0;  // of the range in the dmabuf
+};
+
 // Returns advice about the limit of locked memory, which registration runs into: "the limit of
 // locked memory (RLIMIT_MEMLOCK) is 8192 KiB for this process: raise it with ...". Set-up path.
 [[nodiscard, gnu::visibility("default")]] std::string locked_memory_advice();
 
-// A protection domain of a device. Both functions may be called by any thread, several at once, and
-// by threads of the cache; they may allocate memory and may not call the cache. Both are called
-// without any lock of the cache.
+// A protection domain of a device. All functions may be called by any thread, several at once, and
+// by threads of the cache; they may allocate memory and may not call the cache. They are called
+// without any lock of the cache, but for that of the memory of accelerators.
 class Registrar {
  public:
   // Makes [address, address + length) accessible to the device, for writing as well if `writable`,
@@ -32,17 +43,24 @@ class Registrar {
   // with these rights; ENOMEM when the limit of locked memory is in the way.
   [[nodiscard]] virtual int register_memory(void* address, uint64_t length, bool writable,
                                             Registration& registration) noexcept = 0;
+  // The same for memory of an accelerator, always for writing.
+  [[nodiscard]] virtual int register_accelerator(const AcceleratorRange& /*range*/,
+                                                 Registration& /*registration*/) noexcept {
+    return EOPNOTSUPP;
+  }
   virtual void deregister_memory(Registration& registration) noexcept = 0;
 
  protected:
   ~Registrar() = default;
 };
 
-// A piece of registered memory, in whole pages; often larger than requested.
+// A piece of registered memory, in whole pages or a whole allocation of an accelerator; often
+// larger than requested.
 struct RegisteredRegion {
   uint64_t address = 0;
   uint64_t length = 0;
   bool writable = false;
+  bool of_accelerator = false;
   Registration registration;
 };
 
@@ -65,6 +83,14 @@ class RegisteredMemory {
   // Ends the use of a region. It is deregistered here, with a system call, only if it could not be
   // kept.
   virtual void release(const RegisteredRegion* region) noexcept = 0;
+
+  // For registrations that the caller makes itself. False: memory of the host.
+  [[nodiscard]] virtual bool find_accelerator(const void* address, uint64_t length,
+                                              AcceleratorRange* out) noexcept = 0;
+  // Deregisters memory of accelerators that the program has freed; looks at most ten times a
+  // second. Returns whether some is registered. Then the caller calls again soon: as long as memory
+  // is registered, its device does not give it to others.
+  virtual bool end_freed() noexcept = 0;
 };
 
 struct RegistrationCounters {

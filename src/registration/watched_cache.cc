@@ -9,6 +9,8 @@
 #include <new>
 #include <string>
 
+#include "memory_kind/memory_kind.h"
+#include "registration/accelerator_regions.h"
 #include "util/config.h"
 #include "util/lock.h"
 #include "util/log.h"
@@ -21,16 +23,21 @@ class WatchedCache::Attached final : public RegisteredMemory {
   Attached(WatchedCache& cache, Registrar& registrar)
       : cache_(cache),
         generation_(cache.generation_.load(std::memory_order_relaxed)),
-        owner_(registrar, cache.settings_.most_regions) {}
+        owner_(registrar, cache.settings_.most_regions),
+        accelerators_(registrar, cache.settings_.most_regions) {}
   ~Attached() override;
 
   [[nodiscard]] const RegisteredRegion* acquire(const void* address, uint64_t length, bool writable,
                                                 int& error) noexcept override;
   void release(const RegisteredRegion* region) noexcept override {
     if (!is_ours()) return;
+    if (region->of_accelerator) return accelerators_.release(*region);
     if (cache_.parts_.table.give_back(*const_cast<Region*>(static_cast<const Region*>(region))))
       cache_.parts_.deregistration.deregister_retired();
   }
+  [[nodiscard]] bool find_accelerator(const void* address, uint64_t length,
+                                      AcceleratorRange* out) noexcept override;
+  bool end_freed() noexcept override { return is_ours() && accelerators_.end_freed(); }
   [[nodiscard]] RegionOwner& owner() noexcept { return owner_; }
 
  private:
@@ -41,6 +48,7 @@ class WatchedCache::Attached final : public RegisteredMemory {
   WatchedCache& cache_;
   const uint32_t generation_;
   RegionOwner owner_;
+  AcceleratorRegions accelerators_;
 };
 
 const RegisteredRegion* WatchedCache::Attached::acquire(const void* address, uint64_t length,
@@ -50,6 +58,11 @@ const RegisteredRegion* WatchedCache::Attached::acquire(const void* address, uin
   if (length == 0 || range.end < begin || !is_ours()) {
     error = length == 0 ? EINVAL : range.end < begin ? EFAULT : ENODEV;
     return nullptr;
+  }
+  if (device_memory_in_use()) [[unlikely]] {
+    DeviceAllocation allocation;
+    if (MemoryKind* const kind = kind_of(address, &allocation))
+      return accelerators_.acquire(*kind, allocation, range, error);
   }
   Parts& parts = cache_.parts_;
   bool keep = parts.watch.active();
@@ -61,8 +74,27 @@ const RegisteredRegion* WatchedCache::Attached::acquire(const void* address, uin
   return parts.maker.make(owner_, range, writable, keep, error);
 }
 
+bool WatchedCache::Attached::find_accelerator(const void* address, uint64_t length,
+                                              AcceleratorRange* out) noexcept {
+  DeviceAllocation allocation;
+  MemoryKind* const kind = device_memory_in_use() ? kind_of(address, &allocation) : nullptr;
+  if (kind == nullptr) return false;
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  int error = 0;
+  const RegisteredRegion* const region =
+      is_ours() ? accelerators_.acquire(*kind, allocation, {begin, begin + length}, error)
+                : nullptr;
+  if (region == nullptr) return true;
+  *out = range_of(*kind, const_cast<void*>(address), length);
+  accelerators_.release(*region);
+  return true;
+}
+
 WatchedCache::Attached::~Attached() {
-  if (!is_ours()) return;
+  if (!is_ours()) {
+    accelerators_.abandon();
+    return;
+  }
   Parts& parts = cache_.parts_;
   const LockGuard guard(parts.attach_lock);
   parts.deregistration.remove(owner_);

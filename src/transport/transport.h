@@ -65,6 +65,8 @@ struct Capabilities {
   // A link that connect() returns leads to a process that runs.
   bool finds_at_once = false;
   bool wakes_progress = false;  // wake_progress() wakes a thread of the peer
+  // remote_access() and expose() take memory of accelerators, where it can be registered.
+  bool accesses_accelerators = false;
 };
 
 enum class SendStatus : uint8_t {

@@ -12,7 +12,7 @@
 
 namespace lintel {
 
-inline constexpr uint16_t agreement_version = 3;
+inline constexpr uint16_t agreement_version = 4;
 
 // Value of MessageHeader::operation in a message of kind connection.
 enum class Agreement : uint8_t { offer = 1, decline, change, resume, loss };

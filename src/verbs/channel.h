@@ -25,6 +25,8 @@ namespace lintel {
 // Keys of exposed memory as peers get them: the key of the window or registration, the
 // exposure that it is part of, and the queue pair through which it can be used.
 inline constexpr unsigned exposure_index_bits = 20;
+// Bit of the index in keys of registrations, which no message invalidates.
+inline constexpr uint32_t registration_bit = 1u << (exposure_index_bits - 1);
 
 [[nodiscard]] inline uint64_t exposure_key(uint32_t index, uint32_t channel_number,
                                            uint32_t window_key) noexcept {
@@ -32,6 +34,9 @@ inline constexpr unsigned exposure_index_bits = 20;
 }
 [[nodiscard]] inline uint32_t exposure_of_key(uint64_t key) noexcept {
   return static_cast<uint32_t>(key >> 32) & ((1u << exposure_index_bits) - 1);
+}
+[[nodiscard]] inline bool is_key_of_window(uint64_t key) noexcept {
+  return (exposure_of_key(key) & registration_bit) == 0;
 }
 [[nodiscard]] inline bool is_key_of_channel(uint64_t key, uint32_t channel_number) noexcept {
   return key >> (32 + exposure_index_bits) == (channel_number & 0xfff);

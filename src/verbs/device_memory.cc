@@ -12,6 +12,10 @@
 #include "util/text.h"
 #include "verbs/device.h"
 
+// Missing in libibverbs before 1.12 (rdma-core 34).
+extern "C" [[gnu::weak]] ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* domain, uint64_t offset, size_t length,
+                                                   uint64_t iova, int descriptor, int access);
+
 namespace lintel {
 
 RegisteredBuffer::~RegisteredBuffer() {
@@ -112,7 +116,42 @@ void DeviceMemory::deregister_memory(Registration& registration) noexcept {
   ibv_dereg_mr(static_cast<ibv_mr*>(registration.handle));
 }
 
+// Returns nullptr with errno on failure. By its dmabuf; or by its address, which succeeds where the
+// kernel knows the memory of that accelerator (peer memory). With read access alone old kernels
+// would pin pages that nobody may touch.
+ibv_mr* DeviceMemory::register_range(const AcceleratorRange& range, int access) noexcept {
+  access |= IBV_ACCESS_LOCAL_WRITE;
+  ibv_mr* region = nullptr;
+  if (range.dmabuf.is_open() && ibv_reg_dmabuf_mr != nullptr)
+    region =
+        ibv_reg_dmabuf_mr(device_.pd, range.offset, range.length,
+                          reinterpret_cast<uint64_t>(range.address), range.dmabuf.get(), access);
+  if (region == nullptr) region = ibv_reg_mr(device_.pd, range.address, range.length, access);
+  if (region != nullptr) of_accelerators_.increment();
+  return region;
+}
+
+int DeviceMemory::register_accelerator(const AcceleratorRange& range,
+                                       Registration& registration) noexcept {
+  ibv_mr* const region = register_range(range, 0);
+  if (region == nullptr) return errno != 0 ? errno : EINVAL;
+  registration = {region->lkey, 0, region};
+  return 0;
+}
+
+const RegisteredRegion* DeviceMemory::acquire_for_window(const Piece& piece) noexcept {
+  const RegisteredRegion* const region = acquire(piece, true);
+  if (region == nullptr || !region->of_accelerator) return region;
+  release(region);
+  return nullptr;
+}
+
 ibv_mr* DeviceMemory::register_once(const Piece& piece, bool write) noexcept {
+  AcceleratorRange range;
+  if (registered_ != nullptr && registered_->find_accelerator(piece.base, piece.length, &range))
+    return range.length == 0
+               ? nullptr
+               : register_range(range, write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ);
   if (!write && !is_accessible(piece.base, piece.length, false)) return nullptr;
   return register_pages(
       piece.base, piece.length,

@@ -59,10 +59,17 @@ class DeviceMemory final : private Registrar {
     return registered_->acquire(piece.base, piece.length, writable, error);
   }
   void release(const RegisteredRegion* region) noexcept { registered_->release(region); }
+  // The same for a region that windows can be bound to: not memory of an accelerator.
+  [[nodiscard]] const RegisteredRegion* acquire_for_window(const Piece& piece) noexcept;
 
   // Registers exactly these bytes for the peer to read, or to `write`. nullptr: not possible.
   [[nodiscard]] ibv_mr* register_once(const Piece& piece, bool write) noexcept;
 
+  // See RegisteredMemory::end_freed().
+  bool end_freed() noexcept { return registered_ != nullptr && registered_->end_freed(); }
+
+  // Number of registrations of memory of accelerators.
+  [[nodiscard]] uint64_t accelerator_count() const noexcept { return of_accelerators_.get(); }
   // Number of registrations whose pages are not pinned.
   [[nodiscard]] uint64_t on_demand_count() const noexcept { return on_demand_.get(); }
 
@@ -70,12 +77,16 @@ class DeviceMemory final : private Registrar {
   ibv_mr* register_pages(void* address, uint64_t length, int access) noexcept;
   int register_memory(void* address, uint64_t length, bool writable,
                       Registration& registration) noexcept override;
+  ibv_mr* register_range(const AcceleratorRange& range, int access) noexcept;
+  int register_accelerator(const AcceleratorRange& range,
+                           Registration& registration) noexcept override;
   void deregister_memory(Registration& registration) noexcept override;
 
   VerbsDevice& device_;
   const bool has_windows_;
   std::unique_ptr<RegisteredMemory> registered_;
   SharedCounter on_demand_;
+  SharedCounter of_accelerators_;
 };
 
 }  // namespace lintel

@@ -9,7 +9,7 @@ namespace lintel {
 
 namespace {
 
-constexpr uint32_t most_exposures = 1u << exposure_index_bits;
+constexpr uint32_t most_exposures = registration_bit;
 constexpr uint32_t most_windows = 1u << 20;
 
 }  // namespace
@@ -53,8 +53,10 @@ Exposure Exposures::expose(VerbsLink& link, const Piece* pieces, unsigned count,
     if (link.path == Path::queue_pair && bind(*link.channel, exposed, pieces, write)) {
       Channel& channel = *link.channel;
       for (unsigned i = 0; i < count; ++i) {
+        const uint32_t is_registration = exposed.regions[i] == nullptr ? registration_bit : 0;
         out[i] = {reinterpret_cast<uint64_t>(pieces[i].base), pieces[i].length,
-                  exposure_key(index, channel.number, windows_.at(exposed.windows[i]).key)};
+                  exposure_key(index | is_registration, channel.number,
+                               windows_.at(exposed.windows[i]).key)};
       }
       exposed.channel_number = channel.number;
       exposed.state = ExposedMemory::State::exposed;
@@ -89,7 +91,7 @@ bool Exposures::prepare(ExposedMemory& exposed, const Piece* pieces, unsigned co
     ++exposed.count;
     if (window.window != nullptr)
       // Regions with bound windows must be writable, also for windows that the peer only reads.
-      exposed.regions[i] = memory_.acquire(pieces[i], true);
+      exposed.regions[i] = memory_.acquire_for_window(pieces[i]);
     if (exposed.regions[i] == nullptr) {
       window.registration = memory_.register_once(pieces[i], write);
       if (window.registration == nullptr) break;

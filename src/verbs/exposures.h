@@ -1,7 +1,7 @@
 // Memory of this process that a peer may access on behalf of one operation: exactly these bytes, in
 // one direction, through the queue pair of that peer alone. The means is a memory window, which
-// costs a work request; where the device has none, or the memory is read-only, it is a
-// registration, which costs system calls. Message path of large payloads.
+// costs a work request; where the device has none, or the memory is read-only or that of an
+// accelerator, it is a registration, which costs system calls. Message path of large payloads.
 #pragma once
 
 #include <atomic>

@@ -115,6 +115,7 @@ SendStatus MessageSender::send(VerbsLink& link, const MessageHeader& header, con
 void MessageSender::invalidate_windows(VerbsLink& link, const RemoteMemory* remote,
                                        unsigned count) noexcept {
   for (unsigned i = 0; i < count; ++i) {
+    if (!is_key_of_window(remote[i].key)) continue;
     if (link.path != Path::queue_pair ||
         !is_key_of_channel(remote[i].key, link.channel->peer.number))
       return;

@@ -19,6 +19,7 @@ constexpr size_t bytes_of_peer = sizeof(VerbsLink) + sizeof(Connection) + sizeof
                                  sizeof(QueuePair) + SpareSlots::capacity * small_bytes;
 static_assert(bytes_of_peer <= 8192);
 constexpr int64_t unfinished_look_ns = 1'000'000;
+constexpr int64_t freed_look_ns = 250'000'000;  // at memory of accelerators
 
 VerbsLink& link_of(Link& datagrams) noexcept {
   return *static_cast<VerbsLink*>(
@@ -68,7 +69,7 @@ bool VerbsTransport::open_queues(std::string& reason) {
     return false;
   arrivals_.open();
   memory_.open(settings_.registrations);
-  capabilities_.remote_access = memory_.is_open();
+  capabilities_.remote_access = capabilities_.accesses_accelerators = memory_.is_open();
   requests_.watch(queue_.get(), receives_.queue());
   device_->async_events.add(requests_);
   return true;
@@ -205,6 +206,7 @@ unsigned VerbsTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   if (++polls_ >= polls_between_idle_looks) [[unlikely]] {
     polls_ = 0;
     change_.stop_idle();
+    memory_.end_freed();
   }
   sink_ = nullptr;
   return handled;
@@ -224,6 +226,7 @@ int64_t VerbsTransport::sleep_limit_ns() noexcept {
     if (limit_ns < 0 || wish_ns < limit_ns) limit_ns = wish_ns;
   };
   if (!unfinished_.is_empty()) at_most(unfinished_look_ns);
+  if (memory_.end_freed()) at_most(freed_look_ns);
   if (channels_.count() != 0 && settings_.idle_ns != 0)
     at_most(static_cast<int64_t>(settings_.idle_ns));
   return limit_ns;
@@ -266,6 +269,7 @@ std::vector<Statistic> VerbsTransport::statistics() const {
                            {"remote access bytes", accesses_.bytes()},
                            {"exposures", exposures_.exposed()},
                            {"registered without being pinned", memory_.on_demand_count()},
+                           {"memory of accelerators registered", memory_.accelerator_count()},
                            {"refused", arrivals_.refused() + change_.refused()},
                            {"queue pairs", change_.connected()},
                            {"queue pairs stopped", channels_.stopped()},

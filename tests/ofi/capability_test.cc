@@ -200,7 +200,7 @@ void insert_an_identifier() {
 void send_to_itself() { Loop(FI_TAGGED | FI_LOCAL_COMM).exchange(); }
 
 // A test for each capability that is granted. All tests with two processes test FI_REMOTE_COMM, and
-// scalable_test.cc tests FI_NAMED_RX_CTX.
+// scalable_test.cc tests FI_NAMED_RX_CTX, device_memory_test.cc FI_HMEM.
 const std::map<uint64_t, std::function<void()>>& capability_tests() {
   static const std::map<uint64_t, std::function<void()>> tests = {
       {FI_MSG, send_message},
@@ -223,6 +223,7 @@ const std::map<uint64_t, std::function<void()>>& capability_tests() {
       {FI_LOCAL_COMM, send_to_itself},
       {FI_REMOTE_COMM, [] {}},
       {FI_NAMED_RX_CTX, [] {}},
+      {FI_HMEM, [] {}},
       {FI_AV_USER_ID, insert_an_identifier},
   };
   return tests;
@@ -254,21 +255,6 @@ TEST(CapabilityTest, WithoutHintsAllOfThemAreOffered) {
     EXPECT_EQ(info->caps, all);
     EXPECT_EQ(info->tx_attr->caps & ~all, 0);
     EXPECT_EQ(info->rx_attr->caps & ~all, 0);
-  });
-}
-
-TEST(CapabilityTest, ReceiveContextsAreNotShared) {
-  run_alone([](Rank&) {
-    const Loop loop(FI_TAGGED);
-    EXPECT_EQ(loop.side.info().domain_attr->max_ep_srx_ctx, 0u);
-    const Info hints = make_hints();
-    hints->domain_attr->max_ep_srx_ctx = 1;
-    EXPECT_EQ(get_info(hints.get()), nullptr);
-    hints->domain_attr->max_ep_srx_ctx = 0;
-    hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
-    EXPECT_EQ(get_info(hints.get()), nullptr);
-    fid_ep* opened = nullptr;
-    EXPECT_EQ(fi_srx_context(loop.side.domain(), nullptr, &opened, nullptr), -FI_ENOSYS);
   });
 }
 

@@ -267,5 +267,43 @@ TEST(CompletionErrorTest, ASendToNobodyFails) {
   });
 }
 
+// man fi_endpoint: FI_SETOPSFLAG changes the flags of calls that have none of their own.
+TEST_P(CompletionTest, TheFlagsOfAnEndpointMayChange) {
+  const Settings settings = {.selective = FI_SELECTIVE_COMPLETION, .transmit_flags = FI_COMPLETION};
+  run_pair(GetParam(), settings, [](Pair& pair) {
+    const auto set = [](Side& side, uint64_t flags) {
+      must(fi_control(&side.endpoint()->fid, FI_SETOPSFLAG, &flags));
+    };
+    uint64_t in[3] = {};
+    Context receives[3];
+    Context sends[3];
+    pair.receiver([&](Side& side) {
+      const uint64_t flags[] = {FI_RECV, FI_RECV | FI_COMPLETION, FI_RECV};
+      for (size_t i = 0; i < 3; ++i) {
+        set(side, flags[i]);
+        must(fi_trecv(side.endpoint(), &in[i], 8, nullptr, FI_ADDR_UNSPEC, 1, 0, &receives[i]));
+      }
+    });
+    pair.sender([&](Side& side) {
+      const uint64_t flags[] = {FI_TRANSMIT, FI_TRANSMIT | FI_COMPLETION,
+                                FI_TRANSMIT | FI_COMPLETION | FI_DELIVERY_COMPLETE};
+      for (uint64_t i = 0; i < 3; ++i) {
+        set(side, flags[i]);
+        const uint64_t value = i + 1;
+        must(fi_tsend(side.endpoint(), &value, 8, nullptr, side.peer(), 1, &sends[i]));
+        if (i != 0) {
+          EXPECT_EQ(side.next(side.sent()).op_context, &sends[i]);
+        }
+      }
+      side.expect_nothing(side.sent());
+    });
+    pair.receiver([&](Side& side) {
+      EXPECT_EQ(side.next(side.received()).op_context, &receives[1]);
+      side.expect_nothing(side.received());
+      for (uint64_t i = 0; i < 3; ++i) EXPECT_EQ(in[i], i + 1);
+    });
+  });
+}
+
 }  // namespace
 }  // namespace lintel::test::ofi

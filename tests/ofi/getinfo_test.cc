@@ -42,7 +42,7 @@ TEST(GetInfoTest, CapabilitiesAreThoseAskedForAndFreeOnes) {
     info = get_info(hints.get());
     ASSERT_NE(info, nullptr);
     EXPECT_EQ(info->caps & (FI_READ | FI_WRITE), FI_WRITE);
-    for (const uint64_t missing : {FI_HMEM, FI_COLLECTIVE}) {
+    for (const uint64_t missing : {FI_VARIABLE_MSG, FI_COLLECTIVE}) {
       hints->caps = FI_MSG | missing;
       EXPECT_EQ(get_info(hints.get()), nullptr) << missing;
     }
@@ -116,7 +116,7 @@ TEST(GetInfoTest, WhatCannotBeMetIsRefused) {
     };
     EXPECT_FALSE(refused([](fi_info&) {}));
     EXPECT_TRUE(refused([](fi_info& hints) { hints.ep_attr->type = FI_EP_MSG; }));
-    EXPECT_TRUE(refused([](fi_info& hints) { hints.ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT; }));
+    EXPECT_TRUE(refused([](fi_info& hints) { hints.domain_attr->max_ep_srx_ctx = 257; }));
     EXPECT_TRUE(refused([](fi_info& hints) { hints.ep_attr->max_msg_size = SIZE_MAX; }));
     EXPECT_TRUE(refused([](fi_info& hints) { hints.ep_attr->max_order_waw_size = 1 << 20; }));
     EXPECT_TRUE(refused([](fi_info& hints) { hints.tx_attr->inject_size = 513; }));

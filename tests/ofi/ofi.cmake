@@ -18,7 +18,7 @@ if(TARGET lintel-fi)
   endforeach()
   target_link_libraries(ofi_tests PRIVATE portals PkgConfig::LIBFABRIC lintel_options Threads::Threads
                                           GTest::gtest_main GTest::gmock)
-  add_dependencies(ofi_tests lintel-fi)
+  add_dependencies(ofi_tests lintel-fi fake_drivers)
   set(ofi_others "-")
   foreach(transport local shm udp)
     add_test(NAME ofi.${transport} COMMAND ofi_tests "--gtest_filter=*/${transport}*")

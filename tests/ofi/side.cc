@@ -44,7 +44,13 @@ Info get_info(const fi_info* hints, uint32_t version) {
   return Info(code == 0 ? info : nullptr);
 }
 
+Accelerator& accelerator(const char* driver) {
+  static Accelerator& only = Accelerator::load(driver);
+  return only;
+}
+
 Side::Side(const Settings& settings) {
+  if (settings.driver != nullptr) (void)accelerator(settings.driver);
   const Info hints = make_hints();
   hints->caps = settings.caps;
   if (!settings.contexts) hints->mode = 0;

@@ -22,6 +22,7 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
+#include "support/accelerator.h"
 #include "support/rank.h"
 
 namespace lintel::test::ofi {
@@ -68,7 +69,12 @@ struct Settings {
   bool counters = false;
   fi_wait_obj counter_wait = FI_WAIT_UNSPEC;
   bool remote_counters = false;  // FI_RMA_EVENT
+  // A driver of accelerators that the process loads before the domain is opened.
+  const char* driver = nullptr;
 };
+
+// The only driver of a process; loaded at the first call.
+[[nodiscard]] Accelerator& accelerator(const char* driver);
 
 // A context of an operation. Its address identifies it.
 struct Context {

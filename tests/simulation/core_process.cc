@@ -72,9 +72,7 @@ void CoreProcess::set_up() {
 
 CoreProcess::CoreProcess(Network& network, Record& record, uint32_t number,
                          const ProcessShape& shape)
-    : SimulatedProcess(network, record, number, shape),
-      dice_(random_u64()),
-      into_(slots * longest_payload) {
+    : SimulatedProcess(network, record, number, shape), dice_(random_u64()) {
   CoreProcess::start();
 }
 
@@ -101,10 +99,17 @@ void CoreProcess::start() {
 
 void CoreProcess::make_objects() {
   require(PtlEQAlloc(handle(), 1 << 13, &events_), "PtlEQAlloc");
-  ptl_md_t md{const_cast<std::byte*>(all_payloads()), all_payload_bytes, 0, events_, PTL_CT_NONE};
+  auto* source = const_cast<std::byte*>(all_payloads());
+  if (on_device()) {
+    payloads_ = Memory(all_payload_bytes, true);
+    std::memcpy(payloads_.view(), source, all_payload_bytes);
+    source = payloads_.start();
+  }
+  into_ = Memory(slots * longest_payload, on_device());
+  ptl_md_t md{source, all_payload_bytes, 0, events_, PTL_CT_NONE};
   require(PtlMDBind(handle(), &md, &source_), "PtlMDBind");
-  md.start = into_.data();
-  md.length = into_.size();
+  md.start = into_.start();
+  md.length = slots * longest_payload;
   require(PtlMDBind(handle(), &md, &sink_), "PtlMDBind");
   for (uint64_t slot = 0; slot < slots; ++slot) free_slots_.push_back(slot);
   for (const ptl_pt_index_t wanted : {portal_of_puts, portal_of_gets, portal_of_counter}) {
@@ -113,10 +118,12 @@ void CoreProcess::make_objects() {
   }
   for (size_t i = 0; i < overflow_entries; ++i) append_overflow();
   append_expected();
-  exposed_ = append(portal_of_gets, PTL_PRIORITY_LIST, const_cast<std::byte*>(all_payloads()),
-                    all_payload_bytes, PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE, 0, 0);
-  counter_ = uint64_t{starts_} << counter_bits;
-  counted_ = append(portal_of_counter, PTL_PRIORITY_LIST, &counter_, sizeof counter_,
+  exposed_ = append(portal_of_gets, PTL_PRIORITY_LIST, source, all_payload_bytes,
+                    PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE, 0, 0);
+  const uint64_t first = uint64_t{starts_} << counter_bits;
+  counter_ = Memory(sizeof first, on_device());
+  std::memcpy(counter_.view(), &first, sizeof first);
+  counted_ = append(portal_of_counter, PTL_PRIORITY_LIST, counter_.start(), sizeof first,
                     PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE, 0, 0);
 }
 
@@ -126,8 +133,8 @@ CoreProcess::Entry CoreProcess::append(ptl_pt_index_t portal, ptl_list_t list, v
   Entry entry;
   ptl_me_t me{};
   if (memory == nullptr) {
-    entry.memory = std::make_unique_for_overwrite<std::byte[]>(length);
-    memory = entry.memory.get();
+    entry.memory = Memory(length, on_device());
+    memory = entry.memory.start();
   }
   me.start = memory;
   me.length = length;
@@ -268,7 +275,7 @@ void CoreProcess::start_operation(uint32_t to, Peer& peer, const OutgoingMessage
             "PtlGet");
   } else {
     static const uint64_t one = 1;
-    std::memcpy(&into_[slot * longest_payload + 8], &one, sizeof one);
+    std::memcpy(into_.view() + slot * longest_payload + 8, &one, sizeof one);
     operation.awaits_send = true;
     require(PtlFetchAtomic(sink_, slot * longest_payload, sink_, slot * longest_payload + 8, 8,
                            target, portal_of_counter, 0, 0, name(named), 0, PTL_SUM, PTL_UINT64_T),
@@ -293,8 +300,9 @@ void CoreProcess::put(uint32_t to, Peer& peer, uint32_t bytes) {
   }
   if (peer.counter == PTL_CT_NONE) {
     require(PtlCTAlloc(handle(), &peer.counter), "PtlCTAlloc");
-    ptl_md_t md{const_cast<std::byte*>(all_payloads()), all_payload_bytes, PTL_MD_EVENT_CT_ACK,
-                PTL_EQ_NONE, peer.counter};
+    auto* const source =
+        payloads_.start() != nullptr ? payloads_.start() : const_cast<std::byte*>(all_payloads());
+    ptl_md_t md{source, all_payload_bytes, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE, peer.counter};
     require(PtlMDBind(handle(), &md, &peer.counting), "PtlMDBind");
   }
   ++peer.counted;
@@ -362,12 +370,15 @@ void CoreProcess::take_own(const ptl_event_t& event) {
   const bool failed = event.ni_fail_type != PTL_NI_OK;
   // A process that closes its interface drops messages that still arrive, and answers so.
   const bool may_drop = record_.had_severe_incident(operation.to);
-  if (failed && event.ni_fail_type != PTL_NI_UNDELIVERABLE &&
+  const bool by_device = event.ni_fail_type == PTL_NI_SEGV && SimulatedDevice::has_failed();
+  if (failed && event.ni_fail_type != PTL_NI_UNDELIVERABLE && !by_device &&
       !(may_drop && event.ni_fail_type == PTL_NI_DROPPED))
     record_.add_problem(text + " has failure " + std::to_string(event.ni_fail_type));
   // No other event follows (spec 3.13.3).
   if (failed && event.type == PTL_EVENT_SEND) operation.awaits_ack = false;
-  if (failed)
+  if (by_device)
+    lose_message(peers_[operation.to]);
+  else if (failed)
     fail(operation.to);
   else if (event.type != PTL_EVENT_SEND)
     check_result(event, operation, slot, text);
@@ -379,7 +390,7 @@ void CoreProcess::take_own(const ptl_event_t& event) {
 
 void CoreProcess::check_result(const ptl_event_t& event, const Operation& operation, uint64_t slot,
                                const std::string& text) {
-  const std::byte* const result = &into_[slot * longest_payload];
+  const std::byte* const result = into_.view() + slot * longest_payload;
   if (event.mlength != operation.bytes) {
     record_.add_problem(text + " says " + std::to_string(event.mlength) + " bytes in place of " +
                         std::to_string(operation.bytes));
@@ -411,7 +422,9 @@ void CoreProcess::take_message(const ptl_event_t& event) {
   if (found == expected_.end()) return record_.add_problem(text + ": it was not expected");
   if (event.ni_fail_type != PTL_NI_OK) {
     // The sender has failed before all data arrived.
-    if (!record_.had_severe_incident(from) && !record_.had_severe_incident(number_))
+    const bool by_device = event.ni_fail_type == PTL_NI_SEGV && SimulatedDevice::has_failed();
+    if (by_device && record_.is_stream(stream)) record_.stream(stream).failed = true;
+    if (!by_device && !record_.had_severe_incident(from) && !record_.had_severe_incident(number_))
       record_.add_problem(text + " has failed");
     expected_.erase(found);
     return;
@@ -423,7 +436,7 @@ void CoreProcess::take_message(const ptl_event_t& event) {
   header.match_bits = message;
   header.hdr_data = stream;
   header.remote_offset = static_cast<uint32_t>(event.rlength);
-  record_.note_delivery(number_, header, static_cast<const std::byte*>(event.start),
+  record_.note_delivery(number_, header, SimulatedDevice::view_of(event.start),
                         static_cast<uint32_t>(event.mlength));
   Peer& peer = peers_[from];
   if (stream < peer.stream_from)
@@ -449,7 +462,16 @@ void CoreProcess::take_counts(uint32_t to, Peer& peer) {
   peer.outstanding -=
       static_cast<unsigned>(count.success + count.failure - peer.seen.success - peer.seen.failure);
   peer.seen = count;
-  if (failed) fail(to);
+  if (!failed) return;
+  // A count does not say why.
+  if (SimulatedDevice::has_failed())
+    lose_message(peer);
+  else
+    fail(to);
+}
+
+void CoreProcess::lose_message(Peer& peer) {
+  if (peer.stream != 0) record_.stream(peer.stream).failed = true;
 }
 
 void CoreProcess::fail(uint32_t to) {

@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/objects/network_interface.h"
 #include "simulation/dice.h"
+#include "simulation/simulated_device.h"
 #include "simulation/simulated_process.h"
 
 namespace lintel::simulation {
@@ -68,7 +68,7 @@ class CoreProcess final : public SimulatedProcess {
   };
   struct Entry {
     ptl_handle_me_t handle = PTL_INVALID_HANDLE;
-    std::unique_ptr<std::byte[]> memory;
+    Memory memory;
   };
 
   [[nodiscard]] ptl_handle_ni_t handle() const noexcept { return interface_->handle(); }
@@ -77,6 +77,10 @@ class CoreProcess final : public SimulatedProcess {
   void make_objects();
   void append_expected();
   void append_overflow();
+  // Whether to use memory of the device this time.
+  [[nodiscard]] bool on_device() {
+    return SimulatedDevice::current() != nullptr && dice_.happens(0.5);
+  }
   Entry append(ptl_pt_index_t portal, ptl_list_t list, void* memory, uint64_t length,
                unsigned options, uint64_t min_free, uint64_t name);
 
@@ -92,6 +96,8 @@ class CoreProcess final : public SimulatedProcess {
   void take_message(const ptl_event_t& event);
   void take_counts(uint32_t to, Peer& peer);
   void fail(uint32_t to);
+  // A copy of the device has failed: a message of the stream is lost.
+  void lose_message(Peer& peer);
 
   Dice dice_;
   NetworkInterface* interface_ = nullptr;
@@ -103,14 +109,15 @@ class CoreProcess final : public SimulatedProcess {
   ptl_handle_eq_t events_ = PTL_EQ_NONE;
   ptl_handle_md_t source_ = PTL_INVALID_HANDLE;
   ptl_handle_md_t sink_ = PTL_INVALID_HANDLE;
-  std::vector<std::byte> into_;  // memory for results of gets and fetches, one slot for each
+  Memory payloads_;  // those of the record; in memory of the host, they are not copied
+  Memory into_;      // for results of gets and fetches, one slot for each
   std::vector<uint64_t> free_slots_;
   std::map<uint64_t, Entry> expected_;  // by their numbers
   uint64_t entries_appended_ = 0;
   std::map<uint64_t, Entry> overflow_;
   Entry exposed_;
   Entry counted_;
-  uint64_t counter_ = 0;  // peers add to it
+  Memory counter_;  // peers add to it
 };
 
 }  // namespace lintel::simulation

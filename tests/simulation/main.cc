@@ -50,13 +50,16 @@ void describe(const Scenario& scenario, const Outcome& outcome) {
   const ProcessShape& first = scenario.processes[0];
   std::cout << "seed " << scenario.seed << ": " << scenario.processes.size() << " processes, "
             << securities[static_cast<size_t>(first.security)] << ", time-out "
-            << first.peer_timeout_ns / second << " s, " << outcome.messages << " messages, "
-            << network.carried << " frames, " << outcome.retransmissions << " sent again, "
-            << milliseconds(outcome.duration_ns) << " ms\n  frames lost " << network.lost_by_dice
-            << ", lost in the switch " << network.lost_in_switch << ", cut "
-            << network.lost_by_partition << ", too long " << network.lost_by_length
-            << ", duplicated " << network.duplicated << ", delayed " << network.delayed
-            << ", damaged " << network.damaged << "\n";
+            << first.peer_timeout_ns / second << " s, "
+            << (!scenario.has_device           ? "no device, "
+                : scenario.failing_copies != 0 ? "a device that fails, "
+                                               : "a device, ")
+            << outcome.messages << " messages, " << network.carried << " frames, "
+            << outcome.retransmissions << " sent again, " << milliseconds(outcome.duration_ns)
+            << " ms\n  frames lost " << network.lost_by_dice << ", lost in the switch "
+            << network.lost_in_switch << ", cut " << network.lost_by_partition << ", too long "
+            << network.lost_by_length << ", duplicated " << network.duplicated << ", delayed "
+            << network.delayed << ", damaged " << network.damaged << "\n";
   for (const Incident& incident : scenario.incidents)
     std::cout << "  from " << milliseconds(incident.at_ns) << " ms for "
               << milliseconds(incident.duration_ns) << " ms: " << name_of(incident.kind)

@@ -245,6 +245,8 @@ Scenario make_scenario(uint64_t seed, Level level) {
   add_rails(scenario);
   std::sort(scenario.incidents.begin(), scenario.incidents.end(),
             [](const Incident& a, const Incident& b) { return a.at_ns < b.at_ns; });
+  scenario.has_device = level == Level::core && dice.happens(0.5);
+  if (dice.happens(0.3)) scenario.failing_copies = 0.002;
   return scenario;
 }
 

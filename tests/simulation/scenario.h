@@ -65,7 +65,9 @@ struct Scenario {
   std::vector<PairTrouble> trouble;
   std::vector<Flow> flows;
   std::vector<Incident> incidents;
-  uint64_t limit_ns = 0;  // from the start; all traffic must have ended by then
+  bool has_device = false;    // some memory of applications is that of a device
+  double failing_copies = 0;  // share of its copies that fail
+  uint64_t limit_ns = 0;      // from the start; all traffic must have ended by then
 
   // So long after process 0 process i goes on when all were suspended.
   [[nodiscard]] uint64_t stagger_ns(uint32_t process) const noexcept;

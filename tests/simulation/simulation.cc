@@ -31,6 +31,7 @@ Simulation::Simulation(const Scenario& scenario)
   virtual_now_ns = start_ns;
   if (scenario_.level == Level::core) CoreProcess::set_up();
   reseed_random(scenario_.seed);
+  if (scenario_.has_device) device_.emplace(scenario_.seed ^ 0xdef, scenario_.failing_copies);
   for (const PairTrouble& pair : scenario_.trouble)
     network_.set_trouble(pair.from, pair.to, pair.trouble);
   for (uint32_t i = 0; i < scenario_.processes.size(); ++i) {

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "simulation/scenario.h"
+#include "simulation/simulated_device.h"
 
 namespace lintel::simulation {
 
@@ -67,6 +69,7 @@ class Simulation {
   EventQueue events_;
   Network network_;
   Record record_;
+  std::optional<SimulatedDevice> device_;  // outlives the processes
   std::vector<Place> places_;
   std::vector<char> dead_;
   std::vector<int> cuts_;  // for each pair: number of incidents that cut it

@@ -1,5 +1,6 @@
 // Messages from and to memory that the processor cannot access, of a process to itself.
 #include <portals4.h>
+#include <portals4_lintel.h>
 
 #include <cstring>
 #include <vector>
@@ -146,7 +147,7 @@ TEST_P(DeviceMemoryTest, GetsOfAllLengths) {
 
 TEST_P(DeviceMemoryTest, AGetFromTheHostIntoTheDevice) {
   std::vector<std::byte> host(bytes);
-  test::fill(host, 3);
+  test::fill({host.data(), host.size()}, 3);
   const ptl_handle_md_t to_device = bind(destination_, bytes);
   append(host.data(), bytes);
   for (const size_t length : lengths) {
@@ -330,6 +331,22 @@ TEST_P(DeviceMemoryTest, EntriesAndDescriptorsStayUntilCopiesHaveEnded) {
   kind_.end_all();
   expect(started_, PTL_EVENT_REPLY);
   EXPECT_EQ(PtlMDRelease(to_device), PTL_OK);
+}
+
+TEST_P(DeviceMemoryTest, CopiesOutsideOfMessages) {
+  std::vector<std::byte> host(1000);
+  std::vector<std::byte> back(1000);
+  test::fill({host.data(), host.size()}, 3);
+  must(PtlLintelDeviceCopy(back.data(), host.data(), 1000));
+  EXPECT_EQ(back, host);
+  std::fill(back.begin(), back.end(), std::byte{});
+  must(PtlLintelDeviceCopy(destination_, host.data(), 1000));
+  must(PtlLintelDeviceCopy(source_, destination_, 1000));
+  must(PtlLintelDeviceCopy(back.data(), source_, 1000));
+  EXPECT_EQ(back, host);
+  must(PtlLintelDeviceCopy(nullptr, nullptr, 0));
+  // Beyond the end.
+  EXPECT_EQ(PtlLintelDeviceCopy(back.data(), source_ + bytes - 10, 1000), PTL_FAIL);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, DeviceMemoryTest, testing::Bool(),

@@ -18,6 +18,12 @@ class ScriptedTransport final : public Transport {
     MessageHeader header;
     std::vector<std::byte> payload;
   };
+  struct Access {
+    bool write;
+    std::vector<Piece> local;
+    std::vector<RemoteMemory> remote;
+    uint32_t token;
+  };
 
   [[nodiscard]] const Capabilities& capabilities() const noexcept override { return offers; }
   [[nodiscard]] Link* connect(ProcessId peer, std::string* reason) override {
@@ -39,6 +45,20 @@ class ScriptedTransport final : public Transport {
       message.payload.insert(message.payload.end(), pieces[i].base,
                              pieces[i].base + pieces[i].length);
     return status;
+  }
+  [[nodiscard]] Exposure expose(Link& link, const Piece* pieces, unsigned count, bool write,
+                                uint32_t cookie, RemoteMemory* out) noexcept override {
+    if (!exposes) return {SendStatus::sent};
+    return Transport::expose(link, pieces, count, write, cookie, out);
+  }
+  [[nodiscard]] RemoteResult remote_access(Link&, bool write, const Piece* local,
+                                           unsigned local_count, const RemoteMemory* remote,
+                                           unsigned remote_count,
+                                           uint32_t token) noexcept override {
+    accesses.push_back(
+        {write, {local, local + local_count}, {remote, remote + remote_count}, token});
+    const bool succeeds = access == nullptr || access(accesses.back());
+    return {succeeds ? RemoteStatus::started : RemoteStatus::unsupported, 0};
   }
   [[nodiscard]] bool payloads_released(Link&, uint32_t mark) noexcept override {
     return mark <= released_mark;
@@ -76,8 +96,12 @@ class ScriptedTransport final : public Transport {
   bool arms = true;
   int64_t limit_ns = -1;
 
+  bool exposes = true;
+  std::function<bool(const Access&)> access;  // false: that access is not supported
+
   std::map<uint32_t, Link> links;  // by pid
   std::vector<Sent> sent;
+  std::vector<Access> accesses;
   std::vector<Link*> checked;
   unsigned connects = 0;
   unsigned polls = 0;

@@ -35,22 +35,22 @@ class TestMemoryKind final : public MemoryKind {
   }
 
   // --- memory
-  [[nodiscard]] std::byte* allocate(size_t bytes) {
+  // `at`: where, if that is free.
+  [[nodiscard]] std::byte* allocate(size_t bytes, std::byte* at = nullptr) {
     const int file = memfd_create("device", 0);
     if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0)
       throw std::runtime_error("no memory for a device");
-    auto* const device =
-        static_cast<std::byte*>(mmap(nullptr, bytes, PROT_NONE, MAP_SHARED, file, 0));
+    auto* const device = static_cast<std::byte*>(mmap(at, bytes, PROT_NONE, MAP_SHARED, file, 0));
     auto* const inside =
         static_cast<std::byte*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
-    close(file);
-    allocations_[device] = {inside, bytes, ++last_id_};
+    allocations_[device] = {inside, bytes, ++last_id_, file};
     return device;
   }
   void free(std::byte* device) {
     const Allocation freed = allocations_.at(device);
     munmap(device, freed.bytes);
     munmap(freed.inside, freed.bytes);
+    close(freed.file);
     allocations_.erase(device);
   }
   // What the device sees. The address must be that of device memory.
@@ -63,6 +63,7 @@ class TestMemoryKind final : public MemoryKind {
   bool fails = false;    // copies fail when they end
   bool refuses = false;  // no copy can be started
   bool exports = false;  // memory is named to other processes, and to this one
+  bool lends = false;    // dmabufs
   unsigned started = 0;  // copies ever started
   unsigned synchronous = 0;
   [[nodiscard]] size_t under_way() const { return copies_.size(); }
@@ -72,7 +73,7 @@ class TestMemoryKind final : public MemoryKind {
     for (Copy& copy : copies_) copy.polls_left = 0;
   }
   void reset() {
-    holds = fails = refuses = exports = false;
+    holds = fails = refuses = exports = lends = false;
     polls = 1;
     most_copies = 1000;
     started = synchronous = 0;
@@ -126,7 +127,12 @@ class TestMemoryKind final : public MemoryKind {
   }
   [[nodiscard]] void* open_exported(const ExportedAllocation&) noexcept override { return nullptr; }
   void close_exported(void*) noexcept override {}
-  [[nodiscard]] int dmabuf(const void*, uint64_t, uint64_t*) noexcept override { return -1; }
+  [[nodiscard]] int dmabuf(const void* address, uint64_t, uint64_t* offset) noexcept override {
+    const auto found = find(address);
+    if (!lends || found == allocations_.end()) return -1;
+    *offset = static_cast<uint64_t>(static_cast<const std::byte*>(address) - found->first);
+    return dup(found->second.file);
+  }
   [[nodiscard]] int device_count() noexcept override { return 1; }
   void device_name(int, char* text, size_t) noexcept override { *text = '\0'; }
   [[nodiscard]] void* allocate(int, uint64_t bytes) noexcept override { return allocate(bytes); }
@@ -137,6 +143,7 @@ class TestMemoryKind final : public MemoryKind {
     std::byte* inside;
     size_t bytes;
     uint64_t id;
+    int file;
   };
   struct Copy {
     CopyTicket ticket;

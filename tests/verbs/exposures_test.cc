@@ -80,6 +80,16 @@ TEST_F(ExposuresTest, WindowsThatThePeerInvalidatedAreNotInvalidatedAgain) {
   EXPECT_FALSE(channels_[0].has_memory_in_use());
 }
 
+TEST_F(ExposuresTest, WithoutAWindowTheKeySaysThatItIsARegistration) {
+  EXPECT_TRUE(is_key_of_window((expose(true), told_[0].key)));
+  fake_verbs::fail_call("ibv_alloc_mw", ENOMEM, 1, 2);
+  const Exposure exposure = expose(true);
+  ASSERT_EQ(exposure.count, 2u);
+  for (const RemoteMemory& told : told_) EXPECT_FALSE(is_key_of_window(told.key));
+  exposures_->withdraw(links_[0], exposure.number, true);
+  EXPECT_EQ(fake_verbs::done(IBV_WR_LOCAL_INV), 0u);
+}
+
 TEST_F(ExposuresTest, OthersAreInvalidatedByTheirOwner) {
   const Exposure exposure = expose(true);
   invalidate(told_[0]);

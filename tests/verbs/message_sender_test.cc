@@ -101,6 +101,14 @@ TEST_F(MessageSenderTest, TheNextMessageInvalidatesAWindow) {
   EXPECT_EQ(channels_[0].sent.key_to_invalidate, windows[1].key);
 }
 
+// That would break the queue pair.
+TEST_F(MessageSenderTest, NoMessageInvalidatesARegistration) {
+  const RemoteMemory registration{0, 8,
+                                  exposure_key(5 | registration_bit, channels_[1].number, 0x100)};
+  sender_->invalidate_windows(links_[0], &registration, 1);
+  EXPECT_EQ(channels_[0].sent.key_to_invalidate, 0u);
+}
+
 TEST_F(MessageSenderTest, ACompletionCanBeRequestedForWhatWasSent) {
   ASSERT_EQ(send(1, 10), SendStatus::sent);
   ibv_wc completion;

@@ -151,6 +151,20 @@ TEST_F(VerbsTransportTest, RemoteMemoryEndsWithItsOperation) {
   ASSERT_TRUE(stream.pass(300));
 }
 
+// Each operation has a registration of its own, as with memory that is read-only.
+TEST_F(VerbsTransportTest, WithoutMemoryForWindows) {
+  VerbsProcess from, to;
+  Stream stream(from, to);
+  connect(from, to, stream);
+  fake_verbs::fail_call("ibv_alloc_mw", ENOMEM, 1, 1000);
+  const unsigned pairs = fake_verbs::in_use().queue_pairs;
+  for (int round = 0; round < 5; ++round)
+    for (const bool write : {false, true}) transfer(from, to, stream.link(), write, 100'000, 3);
+  ASSERT_TRUE(stream.pass(100));
+  EXPECT_EQ(fake_verbs::in_use().queue_pairs, pairs);
+  fake_verbs::fail_call("ibv_alloc_mw", 0, 1, 0);
+}
+
 TEST_F(VerbsTransportTest, ADeviceWithoutWindows) {
   start({.windows = false});
   VerbsProcess from, to;

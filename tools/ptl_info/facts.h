@@ -102,6 +102,8 @@ struct AcceleratorFacts {
   bool usable = false;               // the library accesses memory of its devices
   std::string reason;                // path of its library, or why it would not be used
   std::vector<std::string> devices;  // names
+  std::string within_node;           // way of long messages; empty without devices
+  std::string by_networks;
 };
 
 // The provider for libfabric, which libfabric loads from a directory.

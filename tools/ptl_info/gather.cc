@@ -13,6 +13,7 @@
 #include "memory_kind/drivers.h"
 #include "ptl_info/facts.h"
 #include "util/config.h"
+#include "util/descriptor.h"
 #include "util/log.h"
 #include "util/module.h"
 #include "util/node_identity.h"
@@ -136,16 +137,42 @@ std::vector<ModuleFacts> gather_modules() {
   return modules;
 }
 
+// Tries with a little memory of the first device what its driver can do.
+void find_ways(MemoryKind& kind, AcceleratorFacts& facts) {
+  constexpr std::uint64_t bytes = 1 << 16;
+  void* const memory = kind.allocate(0, bytes);
+  DeviceAllocation allocation;
+  if (memory == nullptr || !kind.describe(memory, &allocation)) {
+    facts.within_node = facts.by_networks = "not known, since the device has no memory for a test";
+    return;
+  }
+  ExportedAllocation exported;
+  facts.within_node =
+      kind.export_allocation(allocation, &exported)
+          ? "the device copies"
+          : "through buffers of the host, since the driver lends no memory to other processes";
+  std::uint64_t offset = 0;
+  const Descriptor dmabuf(kind.dmabuf(memory, bytes, &offset));
+  facts.by_networks =
+      dmabuf.is_open()
+          ? "verbs by RDMA where the RDMA device registers a dmabuf; otherwise through buffers of "
+            "the host"
+          : "verbs by RDMA where the kernel knows the memory (peer memory), since the driver gives "
+            "no dmabuf; otherwise through buffers of the host";
+  kind.release(memory);
+}
+
 std::vector<AcceleratorFacts> gather_accelerators() {
   std::vector<AcceleratorFacts> accelerators;
   for (const DriverReport& report : load_drivers()) {
-    AcceleratorFacts facts{report.name, report.kind != nullptr, report.text, {}};
+    AcceleratorFacts facts{report.name, report.kind != nullptr, report.text, {}, {}, {}};
     const int count = facts.usable ? report.kind->device_count() : 0;
     for (int device = 0; device < count; ++device) {
       char name[256];
       report.kind->device_name(device, name, sizeof name);
       facts.devices.emplace_back(name);
     }
+    if (count != 0) find_ways(*report.kind, facts);
     accelerators.push_back(facts);
   }
   return accelerators;

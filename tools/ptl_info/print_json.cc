@@ -68,7 +68,9 @@ Json accelerators_of(const Facts& facts) {
     json.push_back({{"driver", each.driver},
                     {"usable", each.usable},
                     {"reason", each.reason},
-                    {"devices", each.devices}});
+                    {"devices", each.devices},
+                    {"within_node", each.within_node},
+                    {"by_networks", each.by_networks}});
   return json;
 }
 

@@ -56,7 +56,12 @@ void print_accelerators(const std::vector<AcceleratorFacts>& accelerators) {
     std::printf("  %-8s %s\n", each.driver.c_str(), each.reason.c_str());
     for (std::size_t device = 0; device < each.devices.size(); ++device)
       std::printf("    %s:%zu  %s\n", each.driver.c_str(), device, each.devices[device].c_str());
-    if (each.devices.empty()) std::printf("    no device\n");
+    if (each.devices.empty()) {
+      std::printf("    no device\n");
+      continue;
+    }
+    std::printf("    within a node  %s\n    by networks    %s\n", each.within_node.c_str(),
+                each.by_networks.c_str());
   }
 }
 

@@ -66,6 +66,9 @@ void print_accelerators(const std::vector<AcceleratorFacts>& accelerators) {
     std::string devices;
     for (const std::string& name : each.devices) devices += (devices.empty() ? ": " : ", ") + name;
     print_line(each.driver.c_str(), each.reason + devices);
+    if (each.devices.empty()) continue;
+    print_line("  within a node", each.within_node);
+    print_line("  by networks", each.by_networks);
   }
 }
 

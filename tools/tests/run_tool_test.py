@@ -290,13 +290,29 @@ def perf_memory_of_devices(tools):
 
 
 @case
+def perf_says_the_way_of_data(tools):
+    """The line at the first message with each peer, and PTL_STATS."""
+    environment = {**with_stand_ins(tools), "PTL_STATS": "1", "PTL_LOG_LEVEL": "info"}
+    for no_export, way, counted in (("0", "the device copies", "messages copied by the device"),
+                                    ("1", "through buffers of the host, since ", "messages staged")):
+        _, errors = tools.perf("put", *TINY, "--sizes", "300001", "--memory", "cuda:0",
+                               environment={**environment, "FAKE_DEVICE_NO_EXPORT": no_export})
+        check(re.search(rf"memory of devices, messages with .+ by shm: {way}", errors), errors)
+        check(re.search(rf"interface \d+ memory of devices: {counted} [1-9]", errors), errors)
+
+
+@case
 def info_lists_accelerators(tools):
     environment = {**with_stand_ins(tools), "FAKE_DEVICE_COUNT": "2"}
     facts = json.loads(tools.info("--json", environment=environment)[0])["accelerators"]
     check([each["driver"] for each in facts] == ["cuda", "hip", "ze"], facts)
     check(all(each["usable"] and each["devices"] == ["Stand-in 0", "Stand-in 1"] for each in facts), facts)
+    check(all(each["within_node"] == "the device copies" for each in facts), facts)
+    check(all("dmabuf" in each["by_networks"] for each in facts), facts)
     screen, _ = tools.info(environment=environment)
-    check("cuda:1  Stand-in 1" in screen, screen)
+    check("cuda:1  Stand-in 1" in screen and "within a node  the device copies" in screen, screen)
+    facts = json.loads(tools.info("--json", environment={**environment, "FAKE_DEVICE_NO_EXPORT": "1"})[0])
+    check(all("buffers of the host" in each["within_node"] for each in facts["accelerators"]), facts)
     facts = json.loads(tools.info("--json", environment={**environment, "PTL_DEVICE_MEMORY": "off"})[0])["accelerators"]
     check(not any(each["usable"] for each in facts), facts)
     check(all(each["reason"] == "PTL_DEVICE_MEMORY=off" for each in facts), facts)

@@ -129,6 +129,7 @@ struct Line {
 struct Report {
   std::vector<Line> kinds;
   Line dropped;
+  Line devices;
   Line progress;
   std::vector<Line> transports;
 };
@@ -156,6 +157,27 @@ Line transport_line(const PhysicalInterface& physical, const Transport& transpor
   return line;
 }
 
+// Long messages with memory of devices; no numbers if there were none.
+Line devices_line(const DeviceWays& ways) {
+  struct Names {
+    const char* messages;
+    const char* bytes;
+  };
+  constexpr Names names[device_ways] = {
+      {"messages copied by the device", "bytes copied by the device"},
+      {"messages through a mapping", "bytes through a mapping"},
+      {"messages by remote access", "bytes by remote access"},
+      {"messages staged", "bytes staged"}};
+  Line line{"memory of devices", {}};
+  for (unsigned way = 0; way < device_ways; ++way) {
+    const DeviceWays::Traffic& traffic = ways.of(static_cast<DeviceWay>(way));
+    if (traffic.messages.get() == 0) continue;
+    line.numbers.push_back({names[way].messages, traffic.messages.get()});
+    line.numbers.push_back({names[way].bytes, traffic.bytes.get()});
+  }
+  return line;
+}
+
 Report gather(const PhysicalInterface& physical) {
   Report report;
   for (unsigned kind = 1; kind < message_kinds; ++kind) {
@@ -173,6 +195,7 @@ Report gather(const PhysicalInterface& physical) {
     const uint64_t count = physical.refused_requests.count(refusal);
     if (count != 0) report.dropped.numbers.push_back({refusal_text(refusal).name, count});
   }
+  report.devices = devices_line(physical.staging().ways());
   const PollCounters& polls = physical.poller().counters;
   report.progress = {"progress",
                      {{"sends queued", physical.queues().queued.get()},
@@ -220,6 +243,7 @@ std::string json_line(const PhysicalInterface& physical, const Report& report) {
       ", \"rank\": ", rank ? std::to_string(*rank) : "null", ", \"interface\": ", physical.number(),
       ", \"nid\": \"", nid_text(physical.id().nid), "\", \"pid\": ", physical.id().pid,
       ", \"messages\": ", json_lines(report.kinds), ", \"dropped\": ", json_numbers(report.dropped),
+      ", \"memory of devices\": ", json_numbers(report.devices),
       ", \"progress\": ", json_numbers(report.progress),
       ", \"transports\": ", json_lines(report.transports), "}\n");
 }
@@ -245,7 +269,8 @@ void report_statistics(const PhysicalInterface& physical) noexcept try {
   }
   std::string text;
   for (const Line& line : report.kinds) text += text_line(physical, line);
-  if (!report.dropped.numbers.empty()) text += text_line(physical, report.dropped);
+  for (const Line* line : {&report.dropped, &report.devices})
+    if (!line->numbers.empty()) text += text_line(physical, *line);
   text += text_line(physical, report.progress);
   for (const Line& line : report.transports) text += text_line(physical, line);
   write_to_standard_error(text.data(), text.size());

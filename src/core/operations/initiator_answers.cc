@@ -351,7 +351,10 @@ bool InitiatorAnswers::begin_staging(Operation& operation, uint64_t begin, uint6
        .end = end,
        .client = this,
        .owner = &operation});
-  return operation.staged != nullptr;
+  if (operation.staged == nullptr) return false;
+  Peer& peer = *operation.peer.load(std::memory_order_relaxed);
+  staging_.ways().note(peer, DeviceWay::staged, end - begin, why_staged(peer));
+  return true;
 }
 
 void InitiatorAnswers::end_staging(Operation& operation) noexcept {

@@ -39,7 +39,8 @@ Exposure expose_memory(Peer& peer, const MessageHeader& header, const MemoryRegi
 
 SendStatus send_description(Peer& peer, const MessageHeader& header, const MemoryRegion& region,
                             uint64_t offset, Operation& operation) noexcept {
-  if (!region.is_host(offset, header.length())) [[unlikely]]
+  if (!region.is_host(offset, header.length()) &&
+      !peer.transport->capabilities().accesses_accelerators) [[unlikely]]
     return send_device_description(peer, header, region, offset);
   RemoteMemory memory[transfer_remote_pieces];
   const Exposure exposure = expose_memory(peer, header, region, offset, memory);

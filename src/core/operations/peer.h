@@ -69,6 +69,7 @@ struct alignas(64) Peer {
   Transfer* unreleased_head LINTEL_GUARDED_BY(polling) = nullptr;
   Transfer* unreleased_tail LINTEL_GUARDED_BY(polling) = nullptr;
   bool unreleased_listed LINTEL_GUARDED_BY(polling) = false;
+  uint8_t device_ways LINTEL_GUARDED_BY(polling) = 0;  // bit i: DeviceWay i was logged
   Peer* next_unreleased LINTEL_GUARDED_BY(polling) = nullptr;
 
   // --- shared
@@ -109,6 +110,13 @@ struct alignas(64) Peer {
             transfers != 0);
   }
 };
+
+// Why the transport of the peer does not access memory of devices, or did not.
+[[nodiscard]] inline const char* why_staged(const Peer& peer) noexcept {
+  return peer.transport->capabilities().accesses_accelerators
+             ? "the network device did not register it"
+             : "this transport does not access it";
+}
 
 // ---- How much of the pools of a process one of its peers may take.
 //

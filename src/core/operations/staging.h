@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/operations/device_ways.h"
 #include "core/operations/staged_stream.h"
 #include "core/progress/poll_flag.h"
 #include "transport/polling.h"
@@ -39,6 +40,8 @@ class Staging {
   [[nodiscard]] bool is_busy() const noexcept LINTEL_REQUIRES(polling) {
     return busy_.first != nullptr || may_serve_waiting();
   }
+  [[nodiscard]] DeviceWays& ways() noexcept { return ways_; }
+  [[nodiscard]] const DeviceWays& ways() const noexcept { return ways_; }
   [[nodiscard]] unsigned streams() const noexcept { return in_use_; }
   [[nodiscard]] unsigned buffers_in_use() const noexcept {
     return to_device_.in_use() + from_device_.in_use();
@@ -68,6 +71,7 @@ class Staging {
   }
 
   PollFlag& work_due_;
+  DeviceWays ways_;
   // Apart, so that a stream that has data for the network does not wait for one that expects data
   // of the peer, which would be in the same situation.
   StagingBuffers to_device_;

@@ -232,7 +232,11 @@ void Transfers::take_result(Transfer& transfer, RemoteResult result) noexcept {
     case RemoteStatus::started:
       return;
     case RemoteStatus::unsupported:
-      return continue_by_messages(transfer);
+      // What the network does not reach in the device, it may reach in buffers.
+      if (transfer.staged != nullptr ||
+          transfer.place.entry->region.is_host(transfer.place.offset, transfer.mlength))
+        return continue_by_messages(transfer);
+      return begin_staging(transfer, {}) ? advance(transfer) : fail(transfer, PTL_NI_UNDELIVERABLE);
     case RemoteStatus::peer_failed:
       return fail(transfer, PTL_NI_UNDELIVERABLE);
     case RemoteStatus::remote_fault:
@@ -285,12 +289,23 @@ bool Transfers::begin_staging(Transfer& transfer, const DeviceImport& import) no
                                                      : StagedStream::Direction::from_device,
                                     .region = &transfer.place.entry->region,
                                     .region_offset = transfer.place.offset,
-                                    .begin = 0,
+                                    .begin = transfer.progress.moved,
                                     .end = transfer.mlength,
                                     .client = this,
                                     .owner = &transfer,
                                     .import = import});
-  return transfer.staged != nullptr;
+  if (transfer.staged == nullptr) return false;
+  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  const bool was_named = (transfer.header.modes & names_device) != 0;
+  staging_.ways().note(peer,
+                       !import.is_open()              ? DeviceWay::staged
+                       : transfer.staged->is_direct() ? DeviceWay::copied
+                                                      : DeviceWay::mapped,
+                       transfer.mlength - transfer.progress.moved,
+                       import.is_open() ? ""
+                       : was_named      ? "its device does not reach that of the peer"
+                                        : why_staged(peer));
+  return true;
 }
 
 // False: a copy to the device is under way, whose end ends the transfer.
@@ -323,7 +338,6 @@ void Transfers::on_staged(StagedStream& stream) noexcept {
 // Moves what there is room for, or what is there.
 void Transfers::advance_staged(Transfer& transfer) noexcept {
   StagedStream& staged = *transfer.staged;
-  if (staged.has_import()) return advance_import(transfer);
   if (transfer.by_messages && transfer.writes_peer) return continue_sending(transfer);
   if (staged.is_complete()) return end(transfer);
   if (transfer.by_messages && staged.fail() != PTL_NI_OK) {
@@ -337,34 +351,26 @@ void Transfers::advance_staged(Transfer& transfer) noexcept {
     return request_data(transfer, end_of_blocks);
   }
   if (transfer.progress.in_flight != 0) return;
-  if (transfer.writes_peer) staged.load(transfer.mlength);
-  const Piece local = transfer.writes_peer ? staged.ready() : staged.room();
-  staging_.watch(staged);
-  if (staged.fail() != PTL_NI_OK) return fail(transfer, staged.fail());
-  if (local.length != 0) access(transfer, &local, 1, local.length);
-}
-
-// Between the entry and memory of a device of the initiator, which the transport does not see.
-void Transfers::advance_import(Transfer& transfer) noexcept {
-  StagedStream& staged = *transfer.staged;
-  if (staged.is_complete()) return end(transfer);
+  Piece local{nullptr, 0};
   if (staged.is_direct()) {
     staged.copy_directly();
-    staging_.watch(staged);
-    if (staged.fail() != PTL_NI_OK) return fail(transfer, staged.fail());
-    if (staged.is_complete()) end(transfer);
-    return;
+  } else if (staged.is_to_device()) {
+    local = staged.room();
+  } else {
+    staged.load(transfer.mlength);
+    local = staged.ready();
   }
-  if (!staged.is_to_device()) staged.load(transfer.mlength);
-  const Piece piece = staged.is_to_device() ? staged.room() : staged.ready();
   staging_.watch(staged);
   if (staged.fail() != PTL_NI_OK) return fail(transfer, staged.fail());
-  if (piece.length == 0) return;
+  if (staged.is_complete()) return end(transfer);
+  if (local.length == 0) return;
+  if (!staged.has_import()) return access(transfer, &local, 1, local.length);
+  // Memory of a device of the initiator, which the transport does not see.
   const MemoryRegion& region = transfer.place.entry->region;
   const uint64_t offset = transfer.place.offset + transfer.progress.moved;
-  const bool moved = staged.is_to_device() ? region.read(offset, piece.base, piece.length)
-                                           : region.write(offset, piece.base, piece.length);
-  take_result(transfer, moved ? RemoteResult{RemoteStatus::done, piece.length}
+  const bool moved = staged.is_to_device() ? region.read(offset, local.base, local.length)
+                                           : region.write(offset, local.base, local.length);
+  take_result(transfer, moved ? RemoteResult{RemoteStatus::done, local.length}
                               : RemoteResult{RemoteStatus::local_fault, 0});
 }
 
@@ -401,14 +407,17 @@ void Transfers::start(Transfer& transfer, const InboundMessage& message) noexcep
   transfer.remote.count = 0;
   DeviceImport import = import_of(message, transfer);
   const bool described = import.is_open() || take_description(message, transfer);
-  if ((import.is_open() ||
-       !transfer.place.entry->region.is_host(transfer.place.offset, transfer.mlength)) &&
-      !begin_staging(transfer, import)) [[unlikely]] {
-    import.close();
-    return fail(transfer, PTL_NI_UNDELIVERABLE);
+  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
+  if (import.is_open() ||
+      !transfer.place.entry->region.is_host(transfer.place.offset, transfer.mlength)) [[unlikely]] {
+    if (transfer.remote.count != 0 && peer.transport->capabilities().accesses_accelerators) {
+      staging_.ways().note(peer, DeviceWay::accessed, transfer.mlength, "");
+    } else if (!begin_staging(transfer, import)) {
+      import.close();
+      return fail(transfer, PTL_NI_UNDELIVERABLE);
+    }
   }
   if (!described) return continue_by_messages(transfer);
-  Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
   if (transfer.writes_peer || transfer.staged != nullptr || transfer.mlength > batched_bytes ||
       peer.transport->capabilities().remote_asynchronous) {
     fetch_batch();

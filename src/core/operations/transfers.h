@@ -69,7 +69,6 @@ class Transfers final : private StagingClient {
   void on_staged(StagedStream& stream) noexcept override LINTEL_REQUIRES(polling);
   void advance(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
   void advance_staged(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
-  void advance_import(Transfer& transfer) noexcept LINTEL_REQUIRES(polling);
   void access(Transfer& transfer, const Piece* local, unsigned local_count,
               uint64_t length) noexcept LINTEL_REQUIRES(polling);
   void take_result(Transfer& transfer, RemoteResult result) noexcept LINTEL_REQUIRES(polling);

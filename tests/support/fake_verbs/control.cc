@@ -67,6 +67,7 @@ void reset(const Settings& settings) {
   all.request_faults.clear();
   all.loses = nullptr;
   all.done.clear();
+  all.last_dmabuf = -1;
   all.violations.clear();
   all.in_use = {};
   all.registered_bytes = 0;
@@ -126,6 +127,12 @@ ibv_qp_attr attributes_of(uint32_t queue_pair) {
   const std::lock_guard guard(all.lock);
   const auto found = all.queue_pairs.find(queue_pair);
   return found == all.queue_pairs.end() ? ibv_qp_attr{} : found->second->attributes;
+}
+
+int last_dmabuf() {
+  World& all = world();
+  const std::lock_guard guard(all.lock);
+  return all.last_dmabuf;
 }
 
 ibv_ah_attr last_address() {

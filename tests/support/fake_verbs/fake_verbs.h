@@ -36,9 +36,11 @@ struct Settings {
   int max_sge = 16;
   int max_mr = 65536;
   uint32_t max_inline_bytes = 256;
-  int max_reads = 16;      // of a queue pair at once, as target and as initiator
-  bool windows = true;     // memory windows of type 2
-  bool on_demand = false;  // memory need not be pinned
+  int max_reads = 16;       // of a queue pair at once, as target and as initiator
+  bool windows = true;      // memory windows of type 2
+  bool on_demand = false;   // memory need not be pinned
+  bool dmabuf = false;      // files of memory can be registered as dmabufs
+  bool peer_memory = true;  // memory that the processor cannot access can be registered
   uint32_t vendor = 0;
   // When a queue pair is destroyed or reset, its completions are removed (mlx5) or remain (rxe).
   bool completions_vanish = true;
@@ -65,6 +67,8 @@ struct InUse {
 [[nodiscard]] ibv_qp_attr attributes_of(uint32_t queue_pair);
 // The attributes of the address handle that was created last.
 [[nodiscard]] ibv_ah_attr last_address();
+// The descriptor of the last call of ibv_reg_dmabuf_mr; -1: none.
+[[nodiscard]] int last_dmabuf();
 // How often this function, such as "ibv_reg_mr", was called so far.
 [[nodiscard]] unsigned calls(const std::string& function);
 // Number of executed work requests, by opcode.

@@ -1,5 +1,11 @@
 // The stand-in for libibverbs: registered memory and memory windows.
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
 #include <cerrno>
+#include <memory>
 
 #include "support/fake_verbs/objects.h"
 
@@ -14,6 +20,13 @@ constexpr uint32_t key_of_user = 0xff;
 
 bool within(uint64_t address, uint64_t length, uint64_t begin, uint64_t available) {
   return address >= begin && length <= available && address - begin <= available - length;
+}
+
+bool is_accessible(void* address) {
+  char byte;
+  const iovec here{&byte, 1};
+  const iovec there{address, 1};
+  return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1;
 }
 
 Window* window_of(uint32_t key) {
@@ -50,6 +63,15 @@ bool remote_access(const QueuePair& target, uint32_t key, uint64_t address, uint
   const Region& region = *found->second;
   return region.pd == target.pd && (region.access & wanted) != 0 &&
          within(address, length, reinterpret_cast<uint64_t>(region.addr), region.length);
+}
+
+std::byte* memory_at(uint32_t key, uint64_t address) {
+  World& all = world();
+  const auto found = all.regions.find(key);
+  auto* const plain = reinterpret_cast<std::byte*>(address);
+  return found == all.regions.end() || found->second->inside == nullptr
+             ? plain
+             : found->second->inside + (plain - static_cast<std::byte*>(found->second->addr));
 }
 
 bool bind(QueuePair& pair, const Send& send) {
@@ -141,6 +163,7 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, size_t length, uint64_t 
   const bool remote_write = (access & IBV_ACCESS_REMOTE_WRITE) != 0;
   if (error == 0 && remote_write && (access & IBV_ACCESS_LOCAL_WRITE) == 0) error = EINVAL;
   if (error == 0 && iova != reinterpret_cast<uint64_t>(address)) error = EOPNOTSUPP;
+  if (error == 0 && !all.settings.peer_memory && !is_accessible(address)) error = EFAULT;
   if (error == 0 && all.regions.size() >= static_cast<size_t>(all.settings.max_mr)) error = ENOMEM;
   const bool locks = (access & IBV_ACCESS_ON_DEMAND) == 0;
   if (error == 0 && !locks && !all.settings.on_demand) error = EOPNOTSUPP;
@@ -183,8 +206,51 @@ int ibv_dereg_mr(ibv_mr* base) {
   if ((region->access & IBV_ACCESS_ON_DEMAND) == 0) all.locked_bytes -= region->length;
   --static_cast<Domain*>(region->pd)->users;
   --all.in_use.regions;
+  if (region->mapping != nullptr) munmap(region->mapping, region->mapped);
   delete region;
   return 0;
+}
+
+ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* domain, uint64_t offset, size_t length, uint64_t iova,
+                          int descriptor, int access) {
+  constexpr uint64_t page = 4096;
+  constexpr int permitted = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+                            IBV_ACCESS_RELAXED_ORDERING;
+  World& all = world();
+  const std::lock_guard guard(all.lock);
+  all.last_dmabuf = descriptor;
+  int error = call_fault("ibv_reg_dmabuf_mr");
+  if (error == 0 && !all.settings.dmabuf) error = EOPNOTSUPP;
+  if (error == 0 && ((access & ~permitted) != 0 || offset % page != iova % page)) error = EINVAL;
+  struct stat state {};
+  if (error == 0 &&
+      (fstat(descriptor, &state) != 0 || offset + length > static_cast<uint64_t>(state.st_size)))
+    error = EINVAL;
+  const uint64_t begin = offset / page * page;
+  auto region = std::make_unique<Region>();
+  if (error == 0) {
+    region->mapped = offset + length - begin;
+    region->mapping = mmap(nullptr, region->mapped, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor,
+                           static_cast<off_t>(begin));
+    if (region->mapping == MAP_FAILED) error = ENOMEM;
+  }
+  if (error != 0) {
+    errno = error;
+    return nullptr;
+  }
+  region->inside = static_cast<std::byte*>(region->mapping) + (offset - begin);
+  region->context = domain->context;
+  region->pd = domain;
+  region->addr = reinterpret_cast<void*>(iova);
+  region->length = length;
+  region->lkey = region->rkey = all.next_key += key_of_user + 1;
+  region->access = access | IBV_ACCESS_ON_DEMAND;  // nothing is locked
+  all.regions[region->lkey] = region.get();
+  all.registered_bytes += length;
+  ++static_cast<Domain*>(domain)->users;
+  ++all.in_use.regions;
+  return region.release();
 }
 
 }  // extern "C"

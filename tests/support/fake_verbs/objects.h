@@ -48,6 +48,10 @@ struct Domain : ibv_pd {
 
 struct Region : ibv_mr {
   int access = 0;
+  // Mapping of a dmabuf. `inside`: of the first byte of the region; nullptr: ordinary memory.
+  void* mapping = nullptr;
+  size_t mapped = 0;
+  std::byte* inside = nullptr;
   unsigned windows = 0;  // bound to it
 };
 
@@ -146,6 +150,7 @@ struct World {
   std::vector<std::string> violations;
   InUse in_use;
   ibv_ah_attr last_address{};
+  int last_dmabuf = -1;
   uint64_t registered_bytes = 0;
   uint64_t locked_bytes = 0;
   uint64_t most_locked_bytes = UINT64_MAX;
@@ -178,6 +183,8 @@ void break_queue(CompletionQueue& queue);
 // The same for access by a peer through this queue pair.
 [[nodiscard]] bool remote_access(const QueuePair& target, uint32_t key, uint64_t address,
                                  uint64_t length, bool write);
+// Where the bytes at an address are that is accessed with this key.
+[[nodiscard]] std::byte* memory_at(uint32_t key, uint64_t address);
 [[nodiscard]] bool bind(QueuePair& pair, const Send& send);
 // By the owner, or by a peer that sends to `target`. In that case the window must be bound to
 // `target`.

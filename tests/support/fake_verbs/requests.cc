@@ -84,7 +84,7 @@ class Pieces {
     for (uint64_t moved = 0; moved < bytes;) {
       const ibv_sge& piece = pieces_[index_];
       const uint64_t step = std::min<uint64_t>(piece.length - offset_, bytes - moved);
-      move(reinterpret_cast<std::byte*>(piece.addr) + offset_, moved, step);
+      move(memory_at(piece.lkey, piece.addr) + offset_, moved, step);
       moved += step;
       offset_ += static_cast<uint32_t>(step);
       if (offset_ < piece.length) continue;
@@ -281,6 +281,7 @@ Progress do_remote_access(QueuePair& pair, QueuePair& target) {
   const Send& send = pair.sends.front();
   const bool writes = send.request.opcode == IBV_WR_RDMA_WRITE;
   const uint64_t address = send.request.wr.rdma.remote_addr;
+  std::byte* const memory = memory_at(send.request.wr.rdma.rkey, address);
   if (!writes &&
       (pair.attributes.max_rd_atomic == 0 || target.attributes.max_dest_rd_atomic == 0)) {
     refuse(pair, target, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
@@ -289,9 +290,9 @@ Progress do_remote_access(QueuePair& pair, QueuePair& target) {
   } else {
     if (writes) {
       const std::vector<std::byte> bytes = gather(send);
-      if (!bytes.empty()) std::memcpy(reinterpret_cast<void*>(address), bytes.data(), bytes.size());
+      if (!bytes.empty()) std::memcpy(memory, bytes.data(), bytes.size());
     } else {
-      scatter(send.pieces, reinterpret_cast<const std::byte*>(address), send.bytes);
+      scatter(send.pieces, memory, send.bytes);
     }
     end_send(pair, IBV_WC_SUCCESS);
   }
