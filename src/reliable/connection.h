@@ -17,6 +17,7 @@
 #include "reliable/send_window.h"
 #include "transport/transport.h"
 #include "util/assert.h"
+#include "util/lock.h"
 #include "util/spin_lock.h"
 #include "util/thread_annotations.h"
 
@@ -45,6 +46,11 @@ struct Connection : Link {
   ConnectionHook ended;       // ConnectionTable
   ConnectionHook touched;     // poller: Acknowledger
 
+  // Whether a frame from there is the peer's.
+  [[nodiscard]] bool has_path_to(const LinkAddress& address) noexcept {
+    const LockGuard guard(lock);
+    return life.route().address == address || send.window.has_path_to(address);
+  }
   // For Link, after the length of its frames has changed.
   void publish_data_bytes() noexcept LINTEL_REQUIRES(lock) {
     max_data_bytes.store(send.data_bytes(), std::memory_order_relaxed);

@@ -155,7 +155,10 @@ class ConnectionLife {
   [[nodiscard]] uint64_t incarnation() const noexcept { return incarnation_; }
   // Cookie of the last call of the peer.
   [[nodiscard]] uint64_t cookie() const noexcept { return cookie_; }
+  // Of several paths: that by which the peer was heard last.
   [[nodiscard]] const Route& route() const noexcept { return route_; }
+  // The peer was heard by another path.
+  void note_source(const LinkAddress& from) noexcept { route_.address = from; }
   // nullptr unless the connection is opening.
   [[nodiscard]] Opening* opening() const noexcept { return opening_.get(); }
 

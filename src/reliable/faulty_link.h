@@ -44,6 +44,11 @@ class FaultyLink final : public PacketLink {
                            Route& route) noexcept override {
     return link_->adopt(peer, from, route);
   }
+  [[nodiscard]] unsigned pair_rails(ProcessId peer, const RailAddress* rails, unsigned count,
+                                    const LinkAddress& first,
+                                    LinkAddress (&to)[most_rails]) const noexcept override {
+    return link_->pair_rails(peer, rails, count, first, to);
+  }
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept override;
   [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept override {
     return link_->receive(frames, max);

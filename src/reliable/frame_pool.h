@@ -15,7 +15,7 @@ namespace lintel {
 struct alignas(16) FrameBuffer {
   FrameBuffer* next = nullptr;
   uint64_t sent_ns = 0;       // last transmission
-  uint64_t transmission = 0;  // number of the last transmission; 0: not sent yet
+  uint64_t transmission = 0;  // number of the last transmission by its path; 0: not sent yet
   uint32_t sequence = 0;
   uint32_t length = 0;                 // length of the frame, with its header
   uint32_t held_bytes = 0;             // bytes of it in data(); the others lie at `payload`
@@ -23,6 +23,7 @@ struct alignas(16) FrameBuffer {
   uint32_t body_check = 0;  // see frame.h; of a sealed frame: the low half of its counter
   uint8_t flags = 0;        // FrameHeader::flags
   uint8_t size_class = 0;
+  uint8_t path = 0;           // index of the path of the last transmission
   uint8_t messages = 0;       // whole ones in the frame; 0: a fragment
   bool acknowledged = false;  // selectively
   bool lost = false;          // to be sent again

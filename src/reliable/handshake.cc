@@ -72,6 +72,7 @@ bool read_frame(const InboundFrame& frame, Body& body, ReliableCounters& counter
 // Whether the statements of the sender about itself are possible. A slot takes the longest frame.
 bool is_plausible(const HandshakeBody& body) noexcept {
   return body.number != 0 && body.incarnation != 0 && body.mtu >= PacketLink::least_mtu &&
+         body.rail_count < most_rails &&
          (body.slot_bytes == 0 ||
           (body.slot_bytes >= body.mtu && body.slot_bytes <= PacketLink::largest_mtu));
 }
@@ -108,6 +109,9 @@ HandshakeBody Handshake::own_body(ProcessId to) const noexcept {
   body.window_bytes = context_.link.receive_capacity_bytes();
   body.slot_bytes = context_.link.properties().receive_slot_bytes;
   body.node = context_.settings.node;
+  const LinkProperties& link = context_.link.properties();
+  body.rail_count = link.rail_count;
+  std::copy(link.rails.begin(), link.rails.end(), body.rails);
   body.first_sequence = context_.settings.first_sequence;
   body.message_version = message_version;
   body.admission = proof_.admission();
@@ -425,10 +429,17 @@ void Handshake::establish(Connection& connection, const HandshakeBody& body,
                              body.leaves_unchecked == 1 && needs_no_check(connection.peer));
   const uint32_t frame_bytes =
       std::min(taken_bytes(connection), body.mtu) - connection.protection.seal_bytes();
-  connection.send.open(context_.settings.first_sequence,
-                       {body.window_bytes, FrameCharge(body.slot_bytes), frame_bytes,
-                        context_.link.properties().queue_delay_ns},
-                       context_.settings.shortest_timeout_ns);
+  const SendLimits limits{body.window_bytes, FrameCharge(body.slot_bytes), frame_bytes,
+                          context_.link.properties().queue_delay_ns};
+  const uint64_t shortest_timeout_ns = context_.settings.shortest_timeout_ns;
+  connection.send.open(context_.settings.first_sequence, limits, shortest_timeout_ns);
+  LinkAddress paths[most_rails];
+  const unsigned count = context_.link.pair_rails(connection.peer, body.rails, body.rail_count,
+                                                  connection.life.route().address, paths);
+  if (count > 1) {
+    connection.send.window.add_paths({paths, count}, limits, shortest_timeout_ns, now_ns);
+    context_.timers.set(connection, now_ns);
+  }
   connection.publish_data_bytes();
   connection.receive.open(body.first_sequence);
   connection.pending = {};
@@ -462,8 +473,8 @@ void Handshake::take_reset(const InboundFrame& frame) noexcept {
   if (!read_frame(frame, body, context_.counters)) return;
   Connection* const connection = context_.table.find({body.nid, body.pid});
   if (connection == nullptr || !connection->life.is_established() ||
-      connection->life.peer_number() != body.number ||
-      !(connection->life.route().address == *frame.from) || !proof_.check(body)) {
+      connection->life.peer_number() != body.number || !connection->has_path_to(*frame.from) ||
+      !proof_.check(body)) {
     context_.counters.strangers.increment();
     return;
   }

@@ -112,8 +112,10 @@ uint64_t PeerWatch::run_established(Connection& connection, bool unreachable, ui
     return never;
   }
   if (now_ns >= connection.pending.deadline_ns()) transmitter_.acknowledge(connection, now_ns);
-  if (connection.send.window.path().is_due(now_ns)) [[unlikely]]
-    follow_path(connection, now_ns);
+  if (connection.send.window.mtu().is_due(now_ns)) [[unlikely]]
+    follow_mtu(connection, now_ns);
+  if (connection.send.window.has_several_paths()) [[unlikely]]
+    follow_paths(connection, now_ns);
   if (now_ns >= connection.send.window.deadline_ns()) {
     failure = cause_of_silence(connection, unreachable, 0, now_ns);
     if (failure != nullptr) return never;
@@ -128,13 +130,45 @@ uint64_t PeerWatch::run_established(Connection& connection, bool unreachable, ui
 
 void PeerWatch::time_out(Connection& connection, uint64_t now_ns) noexcept {
   SendWindow& window = connection.send.window;
-  if (!window.time_out(now_ns)) return transmitter_.probe(connection, now_ns);
+  bool lost = false;
+  for (unsigned i = 0; i < window.paths(); ++i) {
+    SendPath& path = window.path(i);
+    if (now_ns < path.deadline_ns()) continue;
+    if (window.time_out(path, now_ns))
+      lost = true;
+    else
+      transmitter_.probe(connection, path, now_ns);
+  }
+  if (!lost) return;
   context_.counters.timeouts.increment();
   transmitter_.transmit(connection, now_ns);
   // Whether what is sent again arrives now, or only short frames do (PathMtu).
   if (window.empty() || window.queue().oldest()->length <= PathMtu::least_bytes) return;
-  window.losses().renew_probe();
-  transmitter_.probe(connection, now_ns);
+  SendPath& path = window.preferred();
+  path.losses().renew_probe();
+  transmitter_.probe(connection, path, now_ns);
+}
+
+// Probes suspended paths; reports paths that are lost or work again.
+void PeerWatch::follow_paths(Connection& connection, uint64_t now_ns) noexcept {
+  SendWindow& window = connection.send.window;
+  const bool heard = connection.silence.lasts_ns(now_ns) < PathHealth::lost_after_ns;
+  for (unsigned i = 0; i < window.paths(); ++i) {
+    PathHealth& health = window.further().health[i];
+    if (now_ns >= health.due_ns(window.empty()))
+      transmitter_.probe_suspended(connection, window.path(i), now_ns);
+    const PathHealth::News news = health.take_news(heard, now_ns);
+    if (news == PathHealth::News::none) continue;
+    const bool lost = news == PathHealth::News::lost;
+    (lost ? context_.counters.paths_lost : context_.counters.paths_back).increment();
+    // Once for each node, unless it lasts.
+    const bool due = said_.is_due(
+        uint64_t{lost ? 2u : 3u} << 40 | uint64_t{i} << 32 | connection.peer.nid, now_ns);
+    log_message(due ? LogLevel::info : LogLevel::debug, "%s: rail %u to %s %s",
+                context_.link.name(), i,
+                ProcessText(connection.peer.nid, connection.peer.pid).c_str(),
+                lost ? "is lost; its frames go by the other ones" : "is back");
+  }
 }
 
 // A peer that has sent part of a message, or frames after a missing one, has more to send. If it is
@@ -154,20 +188,20 @@ uint64_t PeerWatch::keep_alive(Connection& connection, bool unreachable, uint64_
   failure = cause_of_silence(connection, unreachable, 2 * pause_ns + 1, now_ns);
   if (failure == nullptr) {
     connection.silence.probed(now_ns);
-    transmitter_.probe(connection, now_ns);
+    transmitter_.probe_all(connection, now_ns);
   }
   return now_ns + pause_ns;
 }
 
 // Takes the next step of PathMtu for the path to the peer.
-void PeerWatch::follow_path(Connection& connection, uint64_t now_ns) noexcept {
-  PathMtu& path = connection.send.window.path();
+void PeerWatch::follow_mtu(Connection& connection, uint64_t now_ns) noexcept {
+  PathMtu& path = connection.send.window.mtu();
   const uint32_t before = connection.send.frame_bytes();
   const PathMtu::Step step = path.go_on(now_ns);
   const uint32_t tag = connection.protection.seal_bytes();
   if (step.change != PathMtu::Change::none) {
     connection.publish_data_bytes();
-    connection.send.window.follow_path();
+    connection.send.window.follow_mtu();
   }
   if (step.change == PathMtu::Change::narrowed) {
     context_.counters.paths_narrowed.increment();
@@ -213,7 +247,7 @@ void PeerWatch::check(Link* const* links, unsigned count, uint64_t now_ns) noexc
         if (silence.awaited_ns(now_ns) > context_.settings.peer_timeout_ns)
           failure = silent;
         else
-          transmitter_.probe(connection, now_ns);
+          transmitter_.probe_all(connection, now_ns);
       }
     }
     if (failure != nullptr) closer_.fail(connection, failure);

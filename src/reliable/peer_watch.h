@@ -36,7 +36,9 @@ class PeerWatch {
   void time_out(Connection& connection, uint64_t now_ns) noexcept LINTEL_REQUIRES(connection.lock);
   uint64_t keep_alive(Connection& connection, bool unreachable, uint64_t now_ns,
                       const char*& failure) noexcept LINTEL_REQUIRES(connection.lock);
-  void follow_path(Connection& connection, uint64_t now_ns) noexcept
+  void follow_mtu(Connection& connection, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(connection.lock);
+  void follow_paths(Connection& connection, uint64_t now_ns) noexcept
       LINTEL_REQUIRES(connection.lock);
   const char* cause_of_silence(Connection& connection, bool unreachable, uint64_t spent_ns,
                                uint64_t now_ns) noexcept LINTEL_REQUIRES(connection.lock);
@@ -47,7 +49,7 @@ class PeerWatch {
   OwnPauses pauses_;
   uint64_t polled_ns_ = 0;       // last run_timers() or check()
   unsigned deferred_polls_ = 0;  // since a pause, in which frames came
-  SaidRecently said_;            // narrow paths, by node
+  SaidRecently said_;            // narrow and lost paths, by node
   Handshake& handshake_;
   ConnectionCloser& closer_;
   Transmitter& transmitter_;

@@ -68,6 +68,8 @@ struct ReliableCounters {
   SharedCounter paths_narrowed;      // see PathMtu
   SharedCounter paths_widened;
   SharedCounter path_probes;
+  SharedCounter paths_lost;  // paths that stopped working while others worked
+  SharedCounter paths_back;
   SharedCounter frames_in_parts;  // frames that were longer than the path takes
   SharedCounter connections_opened;
   SharedCounter connections_failed;

@@ -200,6 +200,32 @@ unsigned ReliableTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   counters_.malformed.increment();
 }
 
+// Returns the connection, if the frame is good.
+[[gnu::always_inline]] inline Connection* ReliableTransport::open_frame(
+    Connection& connection, InboundFrame& frame, const FrameHeader& header) noexcept {
+  const FrameProtection::Opened opened = connection.protection.open_frame(frame, header);
+  if (opened == FrameProtection::Opened::good) [[likely]]
+    return &connection;
+  count_refused(opened);
+  return nullptr;
+}
+
+void ReliableTransport::count_refused(FrameProtection::Opened opened) noexcept {
+  switch (opened) {
+    case FrameProtection::Opened::good:
+      break;
+    case FrameProtection::Opened::damaged:
+      counters_.damaged.increment();
+      break;
+    case FrameProtection::Opened::replayed:
+      counters_.replayed.increment();
+      break;
+    case FrameProtection::Opened::malformed:
+      counters_.malformed.increment();
+      break;
+  }
+}
+
 // Returns the established connection of a good frame; nullptr: there is none, and the frame was
 // counted.
 Connection* ReliableTransport::connection_of(InboundFrame& frame, const FrameHeader& header,
@@ -215,27 +241,24 @@ Connection* ReliableTransport::connection_of(InboundFrame& frame, const FrameHea
     if (!opens && expects_answer) handshake_.send_reset(frame, header, now_ns);
     return nullptr;
   }
-  if (!(*frame.from == connection->life.route().address)) {
+  if (!(*frame.from == connection->life.route().address)) [[unlikely]]
+    return connection_by_other_path(*connection, frame, header);
+  return open_frame(*connection, frame, header);
+}
+
+// A peer with several paths changes between them, and answers follow it.
+Connection* ReliableTransport::connection_by_other_path(Connection& connection, InboundFrame& frame,
+                                                        const FrameHeader& header) noexcept {
+  const LinkAddress from = *frame.from;
+  if (!connection.has_path_to(from)) {
     counters_.strangers.increment();
     return nullptr;
   }
-  const FrameProtection::Opened opened = connection->protection.open_frame(frame, header);
-  if (opened == FrameProtection::Opened::good) [[likely]]
-    return connection;
-  switch (opened) {
-    case FrameProtection::Opened::good:
-      break;
-    case FrameProtection::Opened::damaged:
-      counters_.damaged.increment();
-      break;
-    case FrameProtection::Opened::replayed:
-      counters_.replayed.increment();
-      break;
-    case FrameProtection::Opened::malformed:
-      counters_.malformed.increment();
-      break;
-  }
-  return nullptr;
+  if (open_frame(connection, frame, header) == nullptr) return nullptr;
+  const LockGuard guard(connection.lock);
+  connection.life.note_source(from);
+  connection.send.window.note_heard(from);
+  return &connection;
 }
 
 void ReliableTransport::take_unnumbered(Connection& connection, const InboundFrame& frame,
@@ -308,7 +331,12 @@ void ReliableTransport::write_state(StateWriter& out) const noexcept {
         states[static_cast<unsigned>(connection.life.state())], send.queue().frames(),
         send.queue().unsent_frames(), send.in_flight_bytes(), send.window_bytes(),
         send.next_sequence(), receive.expected(), receive.has_kept() ? ", later ones kept" : "",
-        send.path().frame_bytes());
+        send.mtu().frame_bytes());
+    for (unsigned i = 0; send.has_several_paths() && i < send.paths(); ++i)
+      out.line(
+          "      path %u %s: %" PRIu64 " of %" PRIu64 " bytes in flight, round trip %" PRIu64 " us",
+          i, send.works(send.path(i)) ? "works" : "does not answer", send.path(i).in_flight_bytes(),
+          send.path(i).window_bytes(), send.path(i).round_trip().smoothed_ns() / 1000);
   });
 }
 
@@ -321,29 +349,37 @@ NetworkCounters ReliableTransport::network_counters() const noexcept {
 
 std::vector<Statistic> ReliableTransport::statistics() const {
   const LinkCounters link = link_->counters();
-  return {{"frames sent", link.frames_sent},
-          {"frames received", link.frames_received},
-          {"repeated", counters_.retransmissions},
-          {"timeouts", counters_.timeouts},
-          {"acknowledgements alone", counters_.acks_sent},
-          {"duplicates", counters_.duplicates},
-          {"out of order", counters_.out_of_order},
-          {"without room", counters_.dropped_for_room},
-          {"damaged", counters_.damaged},
-          {"replayed", counters_.replayed},
-          {"malformed", counters_.malformed},
-          {"of no connection", counters_.strangers},
-          {"not answered", counters_.unanswered},
-          {"unreliable sent", counters_.datagrams_sent},
-          {"unreliable received", counters_.datagrams_received},
-          {"link full", link.send_full},
-          {"paths narrowed", counters_.paths_narrowed},
-          {"paths widened", counters_.paths_widened},
-          {"path probes", counters_.path_probes},
-          {"frames in parts", counters_.frames_in_parts},
-          {"connections", counters_.connections_opened},
-          {"connections failed", counters_.connections_failed},
-          {"connections refused", counters_.handshakes_refused}};
+  std::vector<Statistic> all{{"frames sent", link.frames_sent},
+                             {"frames received", link.frames_received},
+                             {"repeated", counters_.retransmissions},
+                             {"timeouts", counters_.timeouts},
+                             {"acknowledgements alone", counters_.acks_sent},
+                             {"duplicates", counters_.duplicates},
+                             {"out of order", counters_.out_of_order},
+                             {"without room", counters_.dropped_for_room},
+                             {"damaged", counters_.damaged},
+                             {"replayed", counters_.replayed},
+                             {"malformed", counters_.malformed},
+                             {"of no connection", counters_.strangers},
+                             {"not answered", counters_.unanswered},
+                             {"unreliable sent", counters_.datagrams_sent},
+                             {"unreliable received", counters_.datagrams_received},
+                             {"link full", link.send_full},
+                             {"paths narrowed", counters_.paths_narrowed},
+                             {"paths widened", counters_.paths_widened},
+                             {"path probes", counters_.path_probes},
+                             {"paths lost", counters_.paths_lost},
+                             {"paths back", counters_.paths_back},
+                             {"frames in parts", counters_.frames_in_parts},
+                             {"connections", counters_.connections_opened},
+                             {"connections failed", counters_.connections_failed},
+                             {"connections refused", counters_.handshakes_refused}};
+  static constexpr const char* by_rail[] = {"bytes by rail 1", "bytes by rail 2",
+                                            "bytes by rail 3"};
+  static_assert(std::size(by_rail) == most_rails - 1);
+  for (unsigned i = 0; i < link_->properties().rail_count; ++i)
+    all.push_back({by_rail[i], link.rail_bytes[i]});
+  return all;
 }
 
 std::string ReliableTransport::describe() const {

@@ -69,6 +69,12 @@ class ReliableTransport final : public Transport {
   void take(InboundFrame& frame, uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
   Connection* connection_of(InboundFrame& frame, const FrameHeader& header,
                             uint64_t now_ns) noexcept;
+  [[gnu::noinline]] Connection* connection_by_other_path(Connection& connection,
+                                                         InboundFrame& frame,
+                                                         const FrameHeader& header) noexcept;
+  Connection* open_frame(Connection& connection, InboundFrame& frame,
+                         const FrameHeader& header) noexcept;
+  [[gnu::noinline]] void count_refused(FrameProtection::Opened opened) noexcept;
   void take_unnumbered(Connection& connection, const InboundFrame& frame, const FrameHeader& header,
                        uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
 

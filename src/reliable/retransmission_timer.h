@@ -85,6 +85,8 @@ class RetransmissionTimer {
   void note_answer() noexcept {
     if (has_timed_out()) ++timeouts_in_a_row_;
   }
+  // The path works again.
+  void forget_timeouts() noexcept { timeouts_in_a_row_ = probes_ = 0; }
   [[nodiscard]] bool has_timed_out() const noexcept { return timeouts_in_a_row_ != 0; }
 
   // Returns when time_out() is due. Frames are on the way.
@@ -115,7 +117,7 @@ class RetransmissionTimer {
   RoundTrip round_trip_;
   uint64_t start_ns_ = 0;  // last sending into an empty network, or last progress
   unsigned timeouts_in_a_row_ = 0;
-  unsigned probes_ = 0;  // probes since the last progress
+  uint16_t probes_ = 0;  // probes since the last progress
   bool probed_ = false;  // a probe was sent since start_ns_
 };
 

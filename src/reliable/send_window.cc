@@ -2,6 +2,7 @@
 #include "reliable/send_window.h"
 
 #include <algorithm>
+#include <new>
 
 #include "util/assert.h"
 
@@ -10,16 +11,102 @@ namespace lintel {
 void SendWindow::open(uint32_t first_sequence, const SendLimits& limits,
                       uint64_t shortest_timeout_ns) noexcept {
   *this = SendWindow{};
-  next_sequence_ = unsent_sequence_ = acknowledged_ = round_end_ = first_sequence;
-  timer_.open(shortest_timeout_ns);
+  next_sequence_ = unsent_sequence_ = acknowledged_ = first_sequence;
   charge_ = limits.charge;
-  path_.open(limits.frame_bytes);
-  congestion_.open(limits.window_bytes, charge_.of(limits.frame_bytes), limits.queue_delay_ns);
+  mtu_.open(limits.frame_bytes);
+  first_.open(0, limits, shortest_timeout_ns);
+}
+
+void SendWindow::add_paths(std::span<const LinkAddress> to, const SendLimits& limits,
+                           uint64_t shortest_timeout_ns, uint64_t now_ns) noexcept {
+  LINTEL_ASSERT(empty() && further_ == nullptr && to.size() > 1 && to.size() <= most_rails);
+  further_.reset(new (std::nothrow) FurtherPaths);
+  if (further_ == nullptr) return;
+  unusual_ |= several_paths;
+  further_->most_bytes = limits.window_bytes;
+  std::copy(to.begin(), to.end(), further_->to);
+  while (further_->count + 1u < to.size()) {
+    const uint8_t index = ++further_->count;
+    path(index).open(index, limits, shortest_timeout_ns);
+    further_->health[index].suspend(now_ns);
+  }
+}
+
+SendPath& SendWindow::preferred() noexcept {
+  for (unsigned i = 0; i < paths(); ++i)
+    if (works(path(i))) return path(i);
+  return first_;
+}
+
+bool SendWindow::has_path_to(const LinkAddress& address) const noexcept {
+  for (unsigned i = 0; has_several_paths() && i < paths(); ++i)
+    if (further_->to[i].without_rail() == address) return true;
+  return false;
+}
+
+void SendWindow::note_heard(const LinkAddress& from) noexcept {
+  for (uint8_t i = 0; i < paths(); ++i)
+    if (further_->to[i].without_rail() == from) further_->heard = i;
+}
+
+uint64_t SendWindow::sum_of_paths(uint64_t (SendPath::*bytes)() const noexcept) const noexcept {
+  uint64_t sum = 0;
+  for (unsigned i = 0; i < paths(); ++i) sum += works(path(i)) ? (path(i).*bytes)() : 0;
+  return sum;
+}
+
+uint64_t SendWindow::revival_ns() const noexcept {
+  uint64_t due_ns = UINT64_MAX;
+  for (unsigned i = 0; has_several_paths() && i < paths(); ++i)
+    due_ns = std::min(due_ns, further_->health[i].due_ns(empty()));
+  return due_ns;
+}
+
+bool SendWindow::take_answer(uint32_t probe_number) noexcept {
+  mtu_.answered(probe_number);
+  const unsigned index = LossDetector::path_of(probe_number);
+  if (index >= paths()) return false;
+  if (has_several_paths() && further_->health[index].take_answer(probe_number)) {
+    path(index).revive();
+    return true;
+  }
+  answered_ |= path(index).take_answer(probe_number);
+  return false;
+}
+
+const FrameBuffer* SendWindow::next_to_send() const noexcept {
+  if (lost_frames_ != 0)
+    for (const FrameBuffer& frame : queue_.sent())
+      if (frame.lost) return &frame;
+  const FrameBuffer* const unsent = queue_.unsent().first;
+  return unsent != nullptr && reaches(*unsent) ? unsent : nullptr;
+}
+
+SendPath* SendWindow::pick_path(unsigned refused) noexcept {
+  const FrameBuffer* const next = next_to_send();
+  if (next == nullptr) return nullptr;
+  const uint64_t charge = charge_of(*next);
+  const uint64_t in_flight = in_flight_bytes();
+  if (in_flight != 0 && in_flight + charge > further_->most_bytes) return nullptr;
+  SendPath* best = nullptr;
+  bool is_preferred = true;
+  for (unsigned i = 0; i < paths(); ++i) {
+    SendPath& candidate = path(i);
+    if (!works(candidate) || (refused >> i & 1) != 0) continue;
+    const bool waits = lost_frames_ == 0 && candidate.awaits_room_for_burst(queue_.unsent_bytes());
+    if (candidate.has_room(charge) && !waits) {
+      if (is_preferred) return &candidate;
+      if (best == nullptr || candidate.expected_ns(charge) < best->expected_ns(charge))
+        best = &candidate;
+    }
+    is_preferred = false;
+  }
+  return best;
 }
 
 inline void SendWindow::check() const noexcept {
 #ifdef LINTEL_ASSERTIONS
-  uint64_t in_flight = 0;
+  uint64_t in_flight[most_rails] = {};
   uint32_t lost = 0;
   uint32_t selectively_acknowledged = 0;
   for (const FrameBuffer& frame : queue_.sent()) {
@@ -27,23 +114,24 @@ inline void SendWindow::check() const noexcept {
     LINTEL_ASSERT(!has_arrived_before(frame.sequence + 1) && was_sent_before(frame.sequence + 1));
     lost += frame.lost ? 1 : 0;
     selectively_acknowledged += frame.acknowledged ? 1 : 0;
-    if (!frame.lost && !frame.acknowledged) in_flight += charge_of(frame);
+    LINTEL_ASSERT(frame.path < paths());
+    if (!frame.lost && !frame.acknowledged) in_flight[frame.path] += charge_of(frame);
   }
-  LINTEL_ASSERT(in_flight == in_flight_);
+  for (unsigned i = 0; i < paths(); ++i) LINTEL_ASSERT(in_flight[i] == path(i).in_flight_bytes());
   LINTEL_ASSERT(lost == lost_frames_);
   LINTEL_ASSERT(selectively_acknowledged == selectively_acknowledged_);
 #endif
 }
 
 FrameBuffer* SendWindow::take_all() noexcept {
-  in_flight_ = 0;
+  for_each_path([](SendPath& path) { path.forget_frames(); });
   lost_frames_ = selectively_acknowledged_ = 0;
   return queue_.remove_all();
 }
 
-unsigned SendWindow::collect(FrameBuffer** frames, unsigned max, bool& exhausted) noexcept {
-  const uint64_t window = congestion_.window_bytes();
-  uint64_t in_flight = in_flight_;
+unsigned SendWindow::collect(const SendPath& path, uint64_t window, FrameBuffer** frames,
+                             unsigned max, bool& exhausted) noexcept {
+  uint64_t in_flight = path.in_flight_bytes();
   unsigned count = 0;
   exhausted = false;
   // False: there is no room for it.
@@ -67,8 +155,7 @@ unsigned SendWindow::collect(FrameBuffer** frames, unsigned max, bool& exhausted
   }
   for (FrameBuffer& frame : queue_.unsent()) {
     if (count == max) break;
-    if (sequence_distance(frame.sequence, acknowledged_) >= int32_t{selective_reach} ||
-        !takes(frame)) {
+    if (!reaches(frame) || !takes(frame)) {
       exhausted = true;
       break;
     }
@@ -76,15 +163,16 @@ unsigned SendWindow::collect(FrameBuffer** frames, unsigned max, bool& exhausted
   return count;
 }
 
-void SendWindow::mark_sent(FrameBuffer* const* frames, unsigned count, uint64_t now_ns) noexcept {
-  if (count != 0 && in_flight_ == 0) timer_.start(now_ns);
+void SendWindow::mark_sent(SendPath& path, FrameBuffer* const* frames, unsigned count,
+                           uint64_t now_ns) noexcept {
+  if (count != 0 && path.in_flight_bytes() == 0) path.start_timer(now_ns);
   for (unsigned i = 0; i < count; ++i) {
     FrameBuffer& frame = *frames[i];
     LINTEL_ASSERT(!frame.acknowledged && frame.lost == (frame.transmission != 0));
     frame.sent_ns = now_ns;
     frame.repeated = frame.transmission != 0;
-    frame.transmission = losses_.next_transmission();
-    in_flight_ += charge_of(frame);
+    frame.path = path.index();
+    path.note_sent(frame, charge_of(frame));
     if (frame.lost) {
       LINTEL_ASSERT(lost_frames_ != 0);
       frame.lost = false;
@@ -97,29 +185,26 @@ void SendWindow::mark_sent(FrameBuffer* const* frames, unsigned count, uint64_t 
   }
 }
 
-inline void SendWindow::note_delivered(FrameBuffer& frame) noexcept {
-  const uint64_t charge = charge_of(frame);
-  LINTEL_ASSERT(frame.lost ? lost_frames_ != 0 : in_flight_ >= charge);
-  if (frame.lost) {
+inline void SendWindow::note_delivered(FrameBuffer& frame, uint64_t now_ns) noexcept {
+  LINTEL_ASSERT(!frame.lost || lost_frames_ != 0);
+  const bool was_lost = frame.lost;
+  if (was_lost) [[unlikely]] {
     frame.lost = false;
     --lost_frames_;
-  } else {
-    in_flight_ -= charge;
-    if (in_flight_ == 0) since_wanted_ = 0;
   }
-  congestion_.delivered(charge);
-  path_.delivered(frame.length);
-  losses_.note_arrival(frame.transmission);
+  path_of(frame).note_delivered(frame, charge_of(frame), was_lost, now_ns);
+  mtu_.delivered(frame.length);
 }
 
-inline FrameBuffer* SendWindow::release_before(uint32_t acknowledged, Acknowledged& result,
+inline FrameBuffer* SendWindow::release_before(uint32_t acknowledged, uint64_t now_ns,
+                                               Acknowledged& result,
                                                const FrameBuffer*& newest) noexcept {
   FrameBuffer* const released = queue_.remove_before(acknowledged, [&](FrameBuffer& frame) {
     if (frame.acknowledged) {
       LINTEL_ASSERT(selectively_acknowledged_ != 0);
       --selectively_acknowledged_;
     } else {
-      note_delivered(frame);
+      note_delivered(frame, now_ns);
       if (!frame.repeated) newest = &frame;
     }
   });
@@ -130,14 +215,15 @@ inline FrameBuffer* SendWindow::release_before(uint32_t acknowledged, Acknowledg
 }
 
 void SendWindow::mark_selective(uint32_t acknowledged, std::span<const uint64_t> selective,
-                                Acknowledged& result, const FrameBuffer*& newest) noexcept {
+                                uint64_t now_ns, Acknowledged& result,
+                                const FrameBuffer*& newest) noexcept {
   for (FrameBuffer& frame : queue_.sent()) {
     const int32_t bit = sequence_distance(frame.sequence, acknowledged) - 1;
     if (bit < 0) continue;
     if (static_cast<size_t>(bit) >= selective.size() * 64) break;
     if ((selective[static_cast<size_t>(bit) / 64] >> (bit % 64) & 1) == 0 || frame.acknowledged)
       continue;
-    note_delivered(frame);
+    note_delivered(frame, now_ns);
     frame.acknowledged = true;
     ++selectively_acknowledged_;
     if (!frame.repeated) newest = &frame;
@@ -148,15 +234,16 @@ void SendWindow::mark_selective(uint32_t acknowledged, std::span<const uint64_t>
 void SendWindow::detect_losses(Acknowledged& result, uint64_t now_ns) noexcept {
   const FrameBuffer* first = nullptr;
   for (FrameBuffer& frame : queue_.sent()) {
-    if (frame.acknowledged || frame.lost || !losses_.is_lost(frame.transmission)) continue;
+    if (frame.acknowledged || frame.lost) continue;
+    SendPath& path = path_of(frame);
+    if (!path.losses().is_lost(frame.transmission)) continue;
     frame.lost = true;
     ++lost_frames_;
-    in_flight_ -= charge_of(frame);
-    congestion_.lost(charge_of(frame));
+    path.note_lost(charge_of(frame));
     if (first == nullptr && frame.length > PathMtu::least_bytes) first = &frame;
     ++result.newly_lost;
   }
-  if (first != nullptr) path_.lost(first->sequence, first->length, now_ns);
+  if (first != nullptr) mtu_.lost(first->sequence, first->length, now_ns);
 }
 
 SendWindow::Acknowledged SendWindow::acknowledge(uint32_t acknowledged,
@@ -169,79 +256,74 @@ SendWindow::Acknowledged SendWindow::acknowledge(uint32_t acknowledged,
     return result;  // overtaken by a newer one
   const bool answered = std::exchange(answered_, false);
   const FrameBuffer* newest = nullptr;
-  result.released = release_before(acknowledged, result, newest);
-  // Released frames are still intact here.
-  const auto since = [now_ns](const FrameBuffer& frame) {
-    return now_ns > frame.sent_ns ? now_ns - frame.sent_ns : 0;
-  };
-  uint64_t sample_ns = newest != nullptr ? since(*newest) : 0;
+  result.released = release_before(acknowledged, now_ns, result, newest);
   if (!queue_.empty()) {
     const FrameBuffer* newest_selective = nullptr;
     bool any = false;
     for (const uint64_t word : selective) any |= word != 0;
-    if (any) mark_selective(acknowledged, selective, result, newest_selective);
-    if (newest_selective != nullptr) sample_ns = since(*newest_selective);
+    if (any) mark_selective(acknowledged, selective, now_ns, result, newest_selective);
+    if (newest_selective != nullptr) newest = newest_selective;
     // Repeated frames may have been overtaken too, though nothing is acknowledged selectively now.
-    if (answered ||
-        (result.progress && (any || selectively_acknowledged_ != 0 || timer_.has_timed_out())))
+    if (answered || (result.progress && (any || selectively_acknowledged_ != 0 ||
+                                         first_.has_timed_out() || has_several_paths())))
       detect_losses(result, now_ns);
   }
   check();
   if (!result.progress) return result;
-  timer_.note_progress(now_ns);
-  if (sample_ns != 0) {
-    if (sample_ns > ack_delay_ns) sample_ns -= ack_delay_ns;
-    timer_.measure(sample_ns);
-    congestion_.measured(sample_ns, now_ns);
+  // Released frames are still intact here.
+  if (newest != nullptr && now_ns > newest->sent_ns) {
+    const uint64_t sample_ns = now_ns - newest->sent_ns;
+    path_of(*newest).measure(sample_ns > ack_delay_ns ? sample_ns - ack_delay_ns : sample_ns,
+                             now_ns);
   }
-  if (sequence_distance(acknowledged_, round_end_) >= 0) {
-    congestion_.round_ended();
-    round_end_ = unsent_sequence_;
-  }
+  first_.end_round_if_due();
+  if (has_several_paths()) [[unlikely]]
+    for_each_path([](SendPath& path) { path.end_round_if_due(); });
   return result;
 }
 
 uint64_t SendWindow::deadline_ns() const noexcept {
-  return in_flight_ == 0 ? UINT64_MAX : timer_.deadline_ns();
+  uint64_t deadline_ns = first_.deadline_ns();
+  for (unsigned i = 1; i < paths(); ++i) deadline_ns = std::min(deadline_ns, path(i).deadline_ns());
+  return deadline_ns;
 }
 
-bool SendWindow::time_out(uint64_t now_ns) noexcept {
-  if (!timer_.time_out(now_ns)) {
-    losses_.renew_probe();
-    return false;
-  }
+bool SendWindow::time_out(SendPath& path, uint64_t now_ns) noexcept {
+  if (!path.time_out(now_ns)) return false;
   for (FrameBuffer& frame : queue_.sent()) {
-    if (frame.acknowledged || frame.lost) continue;
+    if (frame.acknowledged || frame.lost || frame.path != path.index()) continue;
     frame.lost = true;
     ++lost_frames_;
   }
-  in_flight_ = 0;
   check();
-  congestion_.timed_out();
+  bool others_work = false;
+  for (unsigned i = 0; i < paths(); ++i) others_work |= i != path.index() && works(this->path(i));
+  if (others_work && works(path)) further_->health[path.index()].suspend(now_ns);
   return true;
 }
 
 // The length of frames says nothing about queues: the congestion window stays.
-void SendWindow::follow_path() noexcept {
-  congestion_.set_frame_bytes(charge_.of(path_.frame_bytes()));
+void SendWindow::follow_mtu() noexcept {
+  for_each_path([&](SendPath& path) { path.set_frame_charge(charge_.of(mtu_.frame_bytes())); });
   for (FrameBuffer& frame : queue_.sent()) {
     if (frame.acknowledged || frame.lost || !is_long(frame)) continue;
     frame.lost = true;
     ++lost_frames_;
-    in_flight_ -= charge_of(frame);
+    path_of(frame).take_back(charge_of(frame));
   }
-  has_long_ = false;
+  unusual_ &= static_cast<uint8_t>(~long_frames);
   for (const FrameQueue::Range range : {queue_.sent(), queue_.unsent()})
     for (const FrameBuffer& frame : range) {
       if (!is_long(frame)) continue;
-      has_long_ = true;
+      unusual_ |= long_frames;
       long_until_ = frame.sequence + 1;
     }
   check();
 }
 
 bool SendWindow::has_long_on_the_way() noexcept {
-  if (sequence_distance(long_until_, acknowledged_) <= 0) has_long_ = false;
+  if (sequence_distance(long_until_, acknowledged_) <= 0)
+    unusual_ &= static_cast<uint8_t>(~long_frames);
   for (const FrameBuffer& frame : queue_.sent())
     if (!frame.acknowledged && !frame.lost && is_long(frame)) return true;
   return false;

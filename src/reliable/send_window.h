@@ -1,18 +1,19 @@
 // The sending half of a connection: frames in the order of their numbers, from the oldest
-// unacknowledged to the newest unsent one; which of them may go and when, which are lost.
+// unacknowledged to the newest unsent one; which of them may go, when and by which path, which are
+// lost.
 // Message path; the connection's lock is held. It has no link and no clock.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 
-#include "reliable/congestion.h"
 #include "reliable/frame.h"
 #include "reliable/frame_pool.h"
 #include "reliable/path_mtu.h"
-#include "reliable/retransmission_timer.h"
+#include "reliable/send_path.h"
 #include "util/assert.h"
 
 namespace lintel {
@@ -106,78 +107,14 @@ class FrameQueue {
   uint64_t unsent_bytes_ = 0;
 };
 
-// Room that a frame takes at its receiver: a slot, or its bytes and a share for records.
-class FrameCharge {
- public:
-  // Size of the records that a buffer keeps for a frame.
-  static constexpr uint32_t records_bytes = 640;
-
-  // `slot_bytes`: 0 if there are no slots.
-  explicit constexpr FrameCharge(uint32_t slot_bytes = 0) noexcept
-      : counted_(slot_bytes != 0 ? 0 : UINT32_MAX),
-        constant_(slot_bytes != 0 ? slot_bytes : records_bytes) {}
-  [[nodiscard]] constexpr uint32_t of(uint32_t frame_bytes) const noexcept {
-    return (frame_bytes & counted_) + constant_;
-  }
-
- private:
-  uint32_t counted_;  // all bits, or none
-  uint32_t constant_;
-};
-
-// Limits of a peer and of the path to it.
-struct SendLimits {
-  uint64_t window_bytes;    // maximum charge of frames on the way
-  FrameCharge charge;       // charge of a frame
-  uint32_t frame_bytes;     // length of the longest frame that is tried
-  uint64_t queue_delay_ns;  // delay that a queue may cause
-};
-
-// Finds lost frames. Each transmission of a frame has a number. It is lost when a transmission
-// whose number is higher by the threshold has arrived, or the answer to a probe. Networks reorder a
-// little.
-class LossDetector {
- public:
-  static constexpr uint64_t reordering_threshold = 3;
-
-  [[nodiscard]] uint64_t next_transmission() noexcept { return ++transmissions_; }
-  void note_arrival(uint64_t transmission) noexcept {
-    LINTEL_ASSERT(transmission != 0 && transmission <= transmissions_);
-    if (transmission > newest_arrived_) newest_arrived_ = transmission;
-  }
-  [[nodiscard]] bool is_lost(uint64_t transmission) const noexcept {
-    return transmission + reordering_threshold <= newest_arrived_;
-  }
-
-  // Number of the probe on the way that was sent for a timeout.
-  [[nodiscard]] uint32_t probe_number() const noexcept { return static_cast<uint32_t>(probe_); }
-  void renew_probe() noexcept { probe_ = ++transmissions_; }
-  // The number of such a probe when one more frame will have been sent.
-  [[nodiscard]] uint32_t probe_number_behind_next() const noexcept {
-    return static_cast<uint32_t>(transmissions_ + 2);
-  }
-  // The number of a probe of another kind.
-  [[nodiscard]] uint32_t take_number() noexcept { return static_cast<uint32_t>(++transmissions_); }
-  // The probe of that number arrived, behind all frames sent before it. False: it is none that was
-  // sent for a timeout.
-  [[nodiscard]] bool take_answer(uint32_t probe_number) noexcept {
-    if (probe_ == 0 || probe_number != static_cast<uint32_t>(probe_)) return false;
-    newest_arrived_ = std::max(newest_arrived_, probe_ + reordering_threshold);
-    LINTEL_ASSERT(newest_arrived_ <= transmissions_ + reordering_threshold);
-    probe_ = 0;
-    return true;
-  }
-
- private:
-  uint64_t transmissions_ = 0;
-  uint64_t newest_arrived_ = 0;  // the highest number that is known to have arrived
-  uint64_t probe_ = 0;           // the number of a probe on the way; 0: none is
-};
-
 class SendWindow {
  public:
   void open(uint32_t first_sequence, const SendLimits& limits,
             uint64_t shortest_timeout_ns) noexcept;
+  // Connection path, after open(): the addresses of frames by the first path and by further ones,
+  // which are to be tried. Without memory there are none.
+  void add_paths(std::span<const LinkAddress> to, const SendLimits& limits,
+                 uint64_t shortest_timeout_ns, uint64_t now_ns) noexcept;
   // Removes and returns all queued frames. The caller releases them.
   [[nodiscard]] FrameBuffer* take_all() noexcept;
 
@@ -192,20 +129,60 @@ class SendWindow {
   // The newest frame, which was not sent yet, has become longer.
   void note_growth(uint32_t bytes) noexcept { queue_.note_growth(bytes); }
 
-  // Collects up to `max` frames that may be sent now, lost ones first. They stay in the window.
-  // `exhausted`: more frames wait, but for an acknowledgement.
-  [[nodiscard]] unsigned collect(FrameBuffer** frames, unsigned max, bool& exhausted) noexcept;
+  // --- paths
+  [[nodiscard]] SendPath& first() noexcept { return first_; }
+  [[nodiscard]] const SendPath& first() const noexcept { return first_; }
+  [[nodiscard]] bool has_several_paths() const noexcept { return further_ != nullptr; }
+  [[nodiscard]] unsigned paths() const noexcept {
+    return has_several_paths() ? 1u + further_->count : 1;
+  }
+  [[nodiscard]] SendPath& path(unsigned index) noexcept {
+    LINTEL_ASSERT(index < paths());
+    return index == 0 ? first_ : further_->path[index - 1];
+  }
+  [[nodiscard]] const SendPath& path(unsigned index) const noexcept {
+    return const_cast<SendWindow&>(*this).path(index);
+  }
+  // The first one that works.
+  [[nodiscard]] SendPath& preferred() noexcept;
+  [[nodiscard]] bool works(const SendPath& path) const noexcept {
+    return !has_several_paths() || further_->health[path.index()].is_live();
+  }
+  // Of several paths: the addresses, and the states.
+  [[nodiscard]] FurtherPaths& further() noexcept {
+    LINTEL_ASSERT(has_several_paths());
+    return *further_;
+  }
+  // Whether frames of one go to that address, regardless of the rail.
+  [[nodiscard]] bool has_path_to(const LinkAddress& address) const noexcept;
+  // The peer was heard by that path. Answers go by it.
+  void note_heard(const LinkAddress& from) noexcept;
+  // The one for the next frames, of several: the preferred one while it has room, then that by
+  // which they arrive first. `refused`: a bit for each path whose frames the link does not take
+  // now. nullptr: no frame may go now.
+  [[nodiscard]] SendPath* pick_path(unsigned refused) noexcept;
+  // Bytes that may be on the way by that path, of several.
+  [[nodiscard]] uint64_t limit_of(const SendPath& path) const noexcept {
+    const uint64_t others = in_flight_bytes() - path.in_flight_bytes();
+    const uint64_t most_bytes = further_->most_bytes;
+    return std::min(path.window_bytes(), most_bytes - std::min(most_bytes, others));
+  }
+  // When the next probe of a suspended path is due.
+  [[nodiscard]] uint64_t revival_ns() const noexcept;
+
+  // Collects up to `max` frames that may be sent by a path now, lost ones first. They stay in the
+  // window. `window`: the bytes that may be on the way by that path. `exhausted`: more frames wait,
+  // but for an acknowledgement.
+  [[nodiscard]] unsigned collect(const SendPath& path, uint64_t window, FrameBuffer** frames,
+                                 unsigned max, bool& exhausted) noexcept;
   // Whether the peer should acknowledge this frame at once. To be called for each frame before it
-  // is sent. One frame in each part of the window does, so that acknowledgements of one part come
-  // while the next ones are on the way.
-  [[nodiscard]] bool wants_ack(const FrameBuffer& frame) noexcept {
-    since_wanted_ += charge_of(frame);
-    if (since_wanted_ * acks_per_window < congestion_.window_bytes()) return false;
-    since_wanted_ = 0;
-    return true;
+  // is sent.
+  [[nodiscard]] bool wants_ack(SendPath& path, const FrameBuffer& frame) const noexcept {
+    return path.wants_ack(charge_of(frame));
   }
   // The first `count` of those were sent.
-  void mark_sent(FrameBuffer* const* frames, unsigned count, uint64_t now_ns) noexcept;
+  void mark_sent(SendPath& path, FrameBuffer* const* frames, unsigned count,
+                 uint64_t now_ns) noexcept;
 
   struct Acknowledged {
     FrameBuffer* released = nullptr;  // acknowledged frames, which the caller releases
@@ -218,44 +195,42 @@ class SendWindow {
   [[nodiscard]] Acknowledged acknowledge(uint32_t acknowledged, std::span<const uint64_t> selective,
                                          uint64_t ack_delay_ns, uint64_t now_ns) noexcept;
 
-  // Returns when time_out() is due if no acknowledgement comes; UINT64_MAX: never.
+  // Returns when time_out() of a path is due if no acknowledgement comes; UINT64_MAX: never.
   [[nodiscard]] uint64_t deadline_ns() const noexcept;
-  // Called at the deadline. False: a probe must be sent, whose answer shows which frames are lost.
-  // True: all frames on the way count as lost.
-  [[nodiscard]] bool time_out(uint64_t now_ns) noexcept;
-  [[nodiscard]] LossDetector& losses() noexcept { return losses_; }
-  // The acknowledgement that follows answers that probe.
-  void take_answer(uint32_t probe_number) noexcept {
-    path_.answered(probe_number);
-    if (!losses_.take_answer(probe_number)) return;
-    timer_.note_answer();
-    answered_ = true;
-  }
+  // Called at the deadline of that path. False: a probe must be sent by it, whose answer shows
+  // which frames are lost. True: all its frames on the way count as lost. It is suspended if
+  // another path works.
+  [[nodiscard]] bool time_out(SendPath& path, uint64_t now_ns) noexcept;
+  // The acknowledgement that follows answers that probe. True: a path works again.
+  [[nodiscard]] bool take_answer(uint32_t probe_number) noexcept;
 
-  // The limit of the path. Call follow_path() after a change.
-  [[nodiscard]] PathMtu& path() noexcept { return path_; }
-  [[nodiscard]] const PathMtu& path() const noexcept { return path_; }
+  // The limit of the paths. Call follow_mtu() after a change.
+  [[nodiscard]] PathMtu& mtu() noexcept { return mtu_; }
+  [[nodiscard]] const PathMtu& mtu() const noexcept { return mtu_; }
   // Counts frames on the way that are longer than the path takes as lost.
-  void follow_path() noexcept;
+  void follow_mtu() noexcept;
   // The next frame will be longer than the path takes.
   void note_long_frame() noexcept {
-    has_long_ = true;
+    unusual_ |= long_frames;
     long_until_ = next_sequence_ + 1;
   }
   // Whether there may be such frames. They go in parts, one frame at a time.
-  [[nodiscard]] bool has_long_frames() const noexcept { return has_long_; }
+  [[nodiscard]] bool has_long_frames() const noexcept { return (unusual_ & long_frames) != 0; }
   [[nodiscard]] bool is_long(const FrameBuffer& frame) const noexcept {
-    return frame.length > path_.frame_bytes();
+    return frame.length > mtu_.frame_bytes();
   }
   // Whether one is on the way; finds out whether there are any.
   [[nodiscard]] bool has_long_on_the_way() noexcept;
+  // Whether there are several paths, or perhaps long frames.
+  [[nodiscard]] bool is_unusual() const noexcept { return unusual_ != 0; }
 
   // Returns how many frames of that length may be sent now; at least one, or there would never be
   // an answer.
   [[nodiscard]] uint64_t frames_with_room(uint32_t bytes) const noexcept {
     const uint64_t window = window_bytes();
-    return window <= in_flight_ ? 1
-                                : std::max<uint64_t>(1, (window - in_flight_) / charge_.of(bytes));
+    const uint64_t in_flight = in_flight_bytes();
+    return window <= in_flight ? 1
+                               : std::max<uint64_t>(1, (window - in_flight) / charge_.of(bytes));
   }
 
   [[nodiscard]] bool empty() const noexcept { return queue_.empty(); }
@@ -263,8 +238,19 @@ class SendWindow {
   [[nodiscard]] uint32_t waiting_frames() const noexcept {
     return queue_.unsent_frames() + lost_frames_;
   }
-  [[nodiscard]] uint64_t in_flight_bytes() const noexcept { return in_flight_; }
-  [[nodiscard]] uint64_t window_bytes() const noexcept { return congestion_.window_bytes(); }
+  [[nodiscard]] uint64_t in_flight_bytes() const noexcept {
+    return has_several_paths() ? sum_of_paths(&SendPath::in_flight_bytes)
+                               : first_.in_flight_bytes();
+  }
+  [[nodiscard]] bool has_in_flight() const noexcept {
+    return first_.in_flight_bytes() != 0 || (has_several_paths() && in_flight_bytes() != 0);
+  }
+  // Bytes that may be on the way.
+  [[nodiscard]] uint64_t window_bytes() const noexcept {
+    return has_several_paths()
+               ? std::min(further_->most_bytes, sum_of_paths(&SendPath::window_bytes))
+               : first_.window_bytes();
+  }
   // Whether a peer can acknowledge all before that number.
   [[nodiscard]] bool was_sent_before(uint32_t sequence) const noexcept {
     return sequence_distance(sequence, unsent_sequence_) <= 0;
@@ -276,52 +262,54 @@ class SendWindow {
     return sequence_distance(acknowledged_, sequence) >= 0;
   }
   [[nodiscard]] bool can_send() const noexcept { return lost_frames_ != 0 || queue_.any_unsent(); }
-  // Whether frames wait for room for more of them, so that one system call sends many. An
-  // acknowledgement makes the room, so it is only while one is due.
+  // Whether frames wait for room for more of them on the first path.
   [[nodiscard]] bool awaits_room_for_burst() const noexcept {
-    if (in_flight_ == 0 || lost_frames_ != 0) return false;
-    const uint64_t window = window_bytes();
-    const uint64_t room = window - std::min(window, in_flight_);
-    return room < std::min({queue_.unsent_bytes(), window / least_burst_share, most_burst_bytes});
+    return lost_frames_ == 0 && first_.awaits_room_for_burst(queue_.unsent_bytes());
   }
-  [[nodiscard]] const RoundTrip& round_trip() const noexcept { return timer_.round_trip(); }
 
  private:
-  static constexpr uint64_t least_burst_share = 4;
-  static constexpr uint64_t most_burst_bytes = 60 * 1024;
+  // Bits of unusual_.
+  static constexpr uint8_t long_frames = 1;
+  static constexpr uint8_t several_paths = 2;
 
   [[nodiscard]] uint64_t charge_of(const FrameBuffer& frame) const noexcept {
     return charge_.of(frame.length);
   }
-
-  static constexpr uint64_t acks_per_window = 2;
-
-  FrameBuffer* release_before(uint32_t acknowledged, Acknowledged& result,
+  [[nodiscard]] SendPath& path_of(const FrameBuffer& frame) noexcept {
+    return frame.path == 0 ? first_ : further_->path[frame.path - 1u];
+  }
+  template <typename Action>
+  void for_each_path(const Action& action) noexcept {
+    action(first_);
+    for (unsigned i = 1; i < paths(); ++i) action(path(i));
+  }
+  [[nodiscard]] uint64_t sum_of_paths(uint64_t (SendPath::*bytes)() const noexcept) const noexcept;
+  [[nodiscard]] bool reaches(const FrameBuffer& frame) const noexcept {
+    return sequence_distance(frame.sequence, acknowledged_) < int32_t{selective_reach};
+  }
+  [[nodiscard]] const FrameBuffer* next_to_send() const noexcept;
+  FrameBuffer* release_before(uint32_t acknowledged, uint64_t now_ns, Acknowledged& result,
                               const FrameBuffer*& newest) noexcept;
-  void mark_selective(uint32_t acknowledged, std::span<const uint64_t> selective,
+  void mark_selective(uint32_t acknowledged, std::span<const uint64_t> selective, uint64_t now_ns,
                       Acknowledged& result, const FrameBuffer*& newest) noexcept;
   void detect_losses(Acknowledged& result, uint64_t now_ns) noexcept;
-  void note_delivered(FrameBuffer& frame) noexcept;
+  void note_delivered(FrameBuffer& frame, uint64_t now_ns) noexcept;
   // Asserts that the counts are those of the frames.
   void check() const noexcept;
 
   FrameQueue queue_;
-  RetransmissionTimer timer_;
-  Congestion congestion_;
-  LossDetector losses_;
-  PathMtu path_;
+  SendPath first_;
+  PathMtu mtu_;
   FrameCharge charge_;
-  uint64_t in_flight_ = 0;     // charges of frames sent and neither acknowledged nor lost
-  uint64_t since_wanted_ = 0;  // charges of frames since one that wants_ack()
-  bool answered_ = false;      // a probe, by the acknowledgement that follows
-  bool has_long_ = false;      // frames that are longer than the path takes, perhaps
+  uint8_t unusual_ = 0;
+  bool answered_ = false;  // a probe, by the acknowledgement that follows
   uint32_t lost_frames_ = 0;
   uint32_t next_sequence_ = 0;
   uint32_t unsent_sequence_ = 0;  // lowest number that was never sent
   uint32_t acknowledged_ = 0;
-  uint32_t round_end_ = 0;                 // number whose acknowledgement ends the round trip
   uint32_t selectively_acknowledged_ = 0;  // such frames in the window
   uint32_t long_until_ = 0;                // all long frames have lower numbers
+  std::unique_ptr<FurtherPaths> further_;  // nullptr: there is one path
 };
 
 // The sending half of a connection: its window, and what else decides about the next frames.
@@ -339,7 +327,7 @@ class SendingHalf {
   }
 
   // The longest frame that both sides and the path take.
-  [[nodiscard]] uint32_t frame_bytes() const noexcept { return window.path().frame_bytes(); }
+  [[nodiscard]] uint32_t frame_bytes() const noexcept { return window.mtu().frame_bytes(); }
   // Payload of a message of kind data that fits such a frame.
   [[nodiscard]] uint32_t data_bytes() const noexcept {
     return (frame_bytes() - message_frame_overhead) & ~7u;
@@ -372,7 +360,8 @@ class SendingHalf {
   }
   // When the first of its timers is due.
   [[nodiscard]] uint64_t next_timer_ns() const noexcept {
-    return std::min({retry_ns_, window.deadline_ns(), window.path().timer_ns()});
+    return std::min(
+        {retry_ns_, window.deadline_ns(), window.mtu().timer_ns(), window.revival_ns()});
   }
 
   // Of a frame that goes in parts: how much of its body the link has taken.

@@ -232,9 +232,18 @@ bool Sender::acknowledge(Connection& connection, uint32_t acknowledged, uint8_t 
   context_.sent.release_chain(result.released);
   if (window.can_send() && !connection.replies.holds())
     transmitter_.transmit(connection, now_ns);
-  else if (window.in_flight_bytes() != 0)
+  else if (window.has_in_flight())
     connection.silence.await(now_ns);
   return result.valid;
+}
+
+// An acknowledgement names one probe. That of another path gets its own.
+void Sender::note_probe(Connection& connection, uint32_t number, uint64_t now_ns) noexcept {
+  ReceiveWindow& window = connection.receive.window;
+  if (connection.acknowledges_soon &&
+      LossDetector::path_of(number) != LossDetector::path_of(window.probe()))
+    transmitter_.acknowledge(connection, now_ns);
+  window.note_probe(number);
 }
 
 bool Sender::take_acknowledgement(Connection& connection, const InboundFrame& frame,
@@ -242,7 +251,7 @@ bool Sender::take_acknowledgement(Connection& connection, const InboundFrame& fr
   uint64_t words[1 + most_selective_words];
   words[0] = header.selective;
   size_t count = 1;
-  if (header.type == FrameType::probe) connection.receive.window.note_probe(header.sequence);
+  if (header.type == FrameType::probe) note_probe(connection, header.sequence, now_ns);
   if (PartHeader part;
       header.type == FrameType::part && frame.length >= sizeof header + sizeof part) {
     std::memcpy(&part, frame.data + sizeof header, sizeof part);
@@ -254,7 +263,8 @@ bool Sender::take_acknowledgement(Connection& connection, const InboundFrame& fr
       return false;
     std::memcpy(words + 1, frame.data + sizeof header, bytes);
     count += bytes / sizeof(uint64_t);
-    connection.send.window.take_answer(header.sequence);
+    if (connection.send.window.take_answer(header.sequence))
+      context_.timers.set(connection, now_ns);  // it is reported, and frames may go by it
   }
   return acknowledge(connection, header.acknowledged, header.ack_delay, {words, count}, now_ns);
 }

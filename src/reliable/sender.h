@@ -33,6 +33,8 @@ class Sender {
   }
 
  private:
+  void note_probe(Connection& connection, uint32_t number, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(connection.lock);
   struct Message {
     const MessageHeader& header;
     const Piece* pieces;

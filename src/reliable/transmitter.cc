@@ -47,19 +47,22 @@ void copy_body(FrameBuffer& frame, uint32_t offset, uint32_t length, std::byte* 
 
 // Sends up to `most` frames at a time. While there may be frames that are longer than the path
 // takes, frames go one by one. Only one of those is on the way, in parts, so that the peer needs
-// one buffer for them.
-template <unsigned most>
-[[gnu::always_inline]] inline void Transmitter::transmit_frames(Connection& connection,
-                                                                Burst<most>& burst,
+// one buffer for them. False: the link takes no more for now.
+template <unsigned most, bool several>
+[[gnu::always_inline]] inline bool Transmitter::transmit_frames(Connection& connection,
+                                                                SendPath& path, Burst<most>& burst,
                                                                 uint64_t now_ns) noexcept {
   auto& [frames, pieces, outbound] = burst;
+  const LinkAddress& to =
+      several || most == 1 ? address_of(connection, path) : connection.life.route().address;
   SendWindow& window = connection.send.window;
   bool long_waits = most == 1 && window.has_long_on_the_way();
   for (bool exhausted = false; !exhausted;) {
-    const unsigned count = window.collect(frames, most, exhausted);
+    const uint64_t limit = several ? window.limit_of(path) : path.window_bytes();
+    const unsigned count = window.collect(path, limit, frames, most, exhausted);
     if (count == 0) break;
     if (most == 1 && window.is_long(*frames[0])) [[unlikely]] {
-      if (long_waits || !send_in_parts(connection, *frames[0], now_ns)) break;
+      if (long_waits || !send_in_parts(connection, path, *frames[0], now_ns)) break;
       long_waits = true;
       continue;
     }
@@ -68,53 +71,74 @@ template <unsigned most>
       FrameBuffer& frame = *frames[i];
       header.sequence = frame.sequence;
       header.flags = frame.flags;
-      if (window.wants_ack(frame) || (exhausted && i + 1 == count)) header.flags |= frame_wants_ack;
+      if (window.wants_ack(path, frame) || (exhausted && i + 1 == count))
+        header.flags |= frame_wants_ack;
       const unsigned parts =
           connection.protection.finish(frame, header, pieces[i], window.queue().oldest());
-      if (parts == 0) [[unlikely]]
-        return fail_soon(connection, now_ns);
-      outbound[i] = {&connection.life.route().address, pieces[i], parts};
+      if (parts == 0) [[unlikely]] {
+        fail_soon(connection, now_ns);
+        return false;
+      }
+      outbound[i] = {&to, pieces[i], parts};
     }
     const unsigned taken = context_.link.send(outbound, count);
     uint64_t repeated = 0;
     for (unsigned i = 0; i < taken; ++i) repeated += frames[i]->transmission != 0;
-    window.mark_sent(frames, taken, now_ns);
+    window.mark_sent(path, frames, taken, now_ns);
     if (taken != 0) connection.pending.sent();
     if (repeated != 0) context_.counters.retransmissions.add(repeated);
     if (taken < count) {
       wait_to_send(connection, now_ns, link_full_retry_ns);
       connection.protection.keep_seals(frames + taken, count - taken);
+      return false;
     }
     if (taken < most) break;
   }
-}
-
-void Transmitter::transmit_one_by_one(Connection& connection, uint64_t now_ns) noexcept {
-  Burst<1> one;
-  transmit_frames(connection, one, now_ns);
+  return true;
 }
 
 void Transmitter::transmit_many(Connection& connection, uint64_t now_ns) noexcept {
   const Loan<LongBurst> burst(long_bursts_);
-  transmit_frames<PacketLink::largest_burst>(connection, burst.get(), now_ns);
+  transmit_frames<PacketLink::largest_burst>(connection, connection.send.window.first(),
+                                             burst.get(), now_ns);
+}
+
+// Several paths, or perhaps frames that are longer than they take.
+void Transmitter::transmit_unusual(Connection& connection, uint64_t now_ns) noexcept {
+  SendWindow& window = connection.send.window;
+  if (window.has_long_frames()) {
+    Burst<1> one;
+    if (!window.awaits_room_for_burst())
+      transmit_frames(connection, window.preferred(), one, now_ns);
+  } else if (window.can_send()) {
+    const Loan<LongBurst> burst(long_bursts_);
+    unsigned refused = 0;
+    while (SendPath* const path = window.pick_path(refused))
+      if (!transmit_frames<PacketLink::largest_burst, true>(connection, *path, burst.get(), now_ns))
+        refused |= 1u << path->index();
+  }
+  if (!window.has_in_flight()) return;
+  connection.silence.await(now_ns);
+  context_.timers.set(connection, window.deadline_ns());
 }
 
 void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {
-  const SendWindow& window = connection.send.window;
+  SendWindow& window = connection.send.window;
+  if (window.is_unusual()) [[unlikely]]
+    return transmit_unusual(connection, now_ns);
+  SendPath& path = window.first();
   if (window.awaits_room_for_burst()) {
     // The acknowledgement that makes the room calls this function again.
-    LINTEL_ASSERT(window.in_flight_bytes() != 0);
-  } else if (window.has_long_frames()) [[unlikely]] {
-    transmit_one_by_one(connection, now_ns);
+    LINTEL_ASSERT(path.in_flight_bytes() != 0);
   } else if (window.waiting_frames() > burst_on_stack) {
     transmit_many(connection, now_ns);
   } else {
     Burst<burst_on_stack> few;
-    transmit_frames(connection, few, now_ns);
+    transmit_frames(connection, path, few, now_ns);
   }
-  if (window.in_flight_bytes() == 0) return;
+  if (path.in_flight_bytes() == 0) return;
   connection.silence.await(now_ns);
-  context_.timers.set(connection, window.deadline_ns());
+  context_.timers.set(connection, path.deadline_ns());
 }
 
 void Transmitter::wait_to_send(Connection& connection, uint64_t now_ns,
@@ -125,26 +149,28 @@ void Transmitter::wait_to_send(Connection& connection, uint64_t now_ns,
 }
 
 // One that is not kept for the case that it is lost. False: it could not be sent.
-bool Transmitter::send_frame(Connection& connection, FrameBuffer& frame, FrameHeader& header,
-                             uint64_t now_ns) noexcept {
+bool Transmitter::send_frame(Connection& connection, const LinkAddress& to, FrameBuffer& frame,
+                             FrameHeader& header, uint64_t now_ns) noexcept {
   Piece pieces[FrameProtection::most_pieces];
   const unsigned count =
       connection.protection.finish(frame, header, pieces, connection.send.window.queue().oldest());
   if (count == 0) [[unlikely]]
     fail_soon(connection, now_ns);
-  const OutboundFrame outbound{&connection.life.route().address, pieces, count};
+  const OutboundFrame outbound{&to, pieces, count};
   return count != 0 && context_.link.send(&outbound, 1) == 1;
 }
 
 void Transmitter::send_datagram(Connection& connection, FrameBuffer& frame,
                                 uint64_t now_ns) noexcept {
   FrameHeader header = header_of(connection, FrameType::datagram, now_ns);
-  if (send_frame(connection, frame, header, now_ns)) connection.pending.sent();
+  const LinkAddress& to = address_of(connection, connection.send.window.preferred());
+  if (send_frame(connection, to, frame, header, now_ns)) connection.pending.sent();
   context_.counters.datagrams_sent.increment();
 }
 
-bool Transmitter::send_control(Connection& connection, FrameType type, uint32_t number,
-                               std::span<const uint64_t> body, uint64_t now_ns) noexcept {
+bool Transmitter::send_control(Connection& connection, const LinkAddress& to, FrameType type,
+                               uint32_t number, std::span<const uint64_t> body,
+                               uint64_t now_ns) noexcept {
   FrameHeader header = header_of(connection, type, now_ns);
   header.sequence = number;
   std::byte bytes[sizeof header + most_selective_words * sizeof body[0] + tag_bytes];
@@ -154,7 +180,7 @@ bool Transmitter::send_control(Connection& connection, FrameType type, uint32_t 
       connection.protection.finish(bytes, static_cast<uint32_t>(sizeof header + body.size_bytes()),
                                    header, connection.send.window.queue().oldest());
   const Piece piece{bytes, length};
-  const OutboundFrame frame{&connection.life.route().address, &piece, 1};
+  const OutboundFrame frame{&to, &piece, 1};
   return length != 0 && context_.link.send(&frame, 1) == 1;
 }
 
@@ -164,8 +190,8 @@ void Transmitter::acknowledge(Connection& connection, uint64_t now_ns) noexcept 
   if (connection.receive.window.has_kept())
     words = connection.receive.window.selective_words(selective);
   // The first word is in the header.
-  if (send_control(connection, FrameType::ack, connection.receive.window.probe(),
-                   {selective + 1, words - 1}, now_ns)) {
+  if (send_control(connection, answer_address_of(connection), FrameType::ack,
+                   connection.receive.window.probe(), {selective + 1, words - 1}, now_ns)) {
     connection.pending.sent();
     context_.counters.acks_sent.increment();
   } else {
@@ -175,37 +201,52 @@ void Transmitter::acknowledge(Connection& connection, uint64_t now_ns) noexcept 
 }
 
 // Sends a probe. It is as long as the reset that may answer it.
-void Transmitter::probe(Connection& connection, uint32_t number, uint64_t now_ns) noexcept {
+void Transmitter::probe(Connection& connection, const SendPath& path, uint32_t number,
+                        uint64_t now_ns) noexcept {
   constexpr uint64_t nothing[sizeof(ResetBody) / sizeof(uint64_t)] = {};
-  static_cast<void>(send_control(connection, FrameType::probe, number, nothing, now_ns));
+  static_cast<void>(send_control(connection, address_of(connection, path), FrameType::probe, number,
+                                 nothing, now_ns));
+}
+
+void Transmitter::probe_long(Connection& connection, const SendPath& path, uint32_t number,
+                             uint32_t bytes, uint64_t now_ns) noexcept {
+  FrameBuffer* const frame = context_.sent.acquire(bytes + connection.protection.seal_bytes());
+  if (frame == nullptr) return;  // no answer: it is sent again
+  frame->length = frame->held_bytes = bytes;
+  std::memset(frame->data(), 0, bytes);
+  static_cast<void>(connection.protection.prepare(*frame));
+  FrameHeader header = header_of(connection, FrameType::probe, now_ns);
+  header.sequence = number;
+  static_cast<void>(send_frame(connection, address_of(connection, path), *frame, header, now_ns));
+  context_.sent.release(frame);
+}
+
+void Transmitter::probe_suspended(Connection& connection, SendPath& path,
+                                  uint64_t now_ns) noexcept {
+  const uint32_t number = path.losses().take_number();
+  connection.send.window.further().health[path.index()].probed(number, now_ns);
+  probe_long(connection, path, number, connection.send.frame_bytes(), now_ns);
 }
 
 // The peer answers the number that came last. So the short probe goes first: its number alone means
 // that the long one was lost.
 void Transmitter::probe_path(Connection& connection, uint32_t bytes, uint64_t now_ns) noexcept {
-  SendWindow& window = connection.send.window;
-  const uint32_t short_number = window.losses().take_number();
-  const uint32_t long_number = window.losses().take_number();
-  window.path().sent(short_number, long_number, window.round_trip().smoothed_ns(), now_ns);
-  FrameBuffer* const frame = context_.sent.acquire(bytes + connection.protection.seal_bytes());
-  if (frame == nullptr) return;  // no answer: it is sent again
-  probe(connection, short_number, now_ns);
-  frame->length = frame->held_bytes = bytes;
-  std::memset(frame->data(), 0, bytes);
-  static_cast<void>(connection.protection.prepare(*frame));
-  FrameHeader header = header_of(connection, FrameType::probe, now_ns);
-  header.sequence = long_number;
-  static_cast<void>(send_frame(connection, *frame, header, now_ns));
-  context_.sent.release(frame);
+  SendPath& path = connection.send.window.preferred();
+  const uint32_t short_number = path.losses().take_number();
+  const uint32_t long_number = path.losses().take_number();
+  connection.send.window.mtu().sent(short_number, long_number, path.round_trip().smoothed_ns(),
+                                    now_ns);
+  probe(connection, path, short_number, now_ns);
+  probe_long(connection, path, long_number, bytes, now_ns);
 }
 
 // Each part is checked or sealed by itself. False: the link takes no more for now, or the peer,
 // whose room may be a few slots: the other parts go a round trip later. The link is tried rarely,
 // since a part that it does not take costs a counter of frames (frame_seal.h).
-bool Transmitter::send_in_parts(Connection& connection, FrameBuffer& frame,
+bool Transmitter::send_in_parts(Connection& connection, SendPath& path, FrameBuffer& frame,
                                 uint64_t now_ns) noexcept {
   SendingHalf& send = connection.send;
-  LossDetector& losses = send.window.losses();
+  LossDetector& losses = path.losses();
   if (send.is_blocked(now_ns)) return false;
   connection.protection.make_plain(frame);
   FrameHeader header = header_of(connection, FrameType::part, now_ns);
@@ -219,7 +260,7 @@ bool Transmitter::send_in_parts(Connection& connection, FrameBuffer& frame,
   uint32_t offset = send.part_offset(frame);
   while (offset < body_bytes) {
     if (parts-- == 0) {
-      wait_to_send(connection, now_ns, send.window.round_trip().smoothed_ns());
+      wait_to_send(connection, now_ns, path.round_trip().smoothed_ns());
       return false;
     }
     std::byte bytes[longest_part_bytes + tag_bytes];
@@ -236,7 +277,7 @@ bool Transmitter::send_in_parts(Connection& connection, FrameBuffer& frame,
       return false;
     }
     const Piece piece{bytes, part_bytes};
-    const OutboundFrame outbound{&connection.life.route().address, &piece, 1};
+    const OutboundFrame outbound{&address_of(connection, path), &piece, 1};
     if (context_.link.send(&outbound, 1) == 0) {
       wait_to_send(connection, now_ns, link_full_retry_ns);
       return false;
@@ -248,13 +289,13 @@ bool Transmitter::send_in_parts(Connection& connection, FrameBuffer& frame,
   if (frame.transmission != 0) context_.counters.retransmissions.increment();
   context_.counters.frames_in_parts.increment();
   FrameBuffer* const sent[] = {&frame};
-  send.window.mark_sent(sent, 1, now_ns);
+  send.window.mark_sent(path, sent, 1, now_ns);
   connection.pending.sent();
   // No later frame shows that parts were lost: those behind this one wait. The last part, if it is
   // short, may take the only slot of the peer, so it is a probe itself.
   losses.renew_probe();
   LINTEL_ASSERT(losses.probe_number() == probe_number);
-  probe(connection, now_ns);
+  probe(connection, path, now_ns);
   return true;
 }
 

@@ -20,7 +20,9 @@ namespace lintel {
 
 // Source or destination of frames, in the link's own form: a socket address, a MAC address, the
 // number of an address handle. The same sender always has the same bytes (unused ones are zero), so
-// that addresses are compared as memory. Valid only for the link that made it.
+// that addresses are compared as memory. Valid only for the link that made it. The last byte tells
+// a link with several ports (rails) by which one to send; it is zero in addresses of arrived
+// frames.
 struct LinkAddress {
   alignas(8) std::array<std::byte, 32> bytes{};
 
@@ -28,6 +30,13 @@ struct LinkAddress {
     LinkAddress address;
     address.bytes.fill(byte);
     return address;
+  }
+  [[nodiscard]] uint8_t rail() const noexcept { return static_cast<uint8_t>(bytes.back()); }
+  void set_rail(uint8_t rail) noexcept { bytes.back() = std::byte{rail}; }
+  [[nodiscard]] LinkAddress without_rail() const noexcept {
+    LinkAddress place = *this;
+    place.set_rail(0);
+    return place;
   }
   // Once per frame: as words, where the comparison of arrays goes byte by byte.
   friend bool operator==(const LinkAddress& a, const LinkAddress& b) noexcept {
@@ -39,6 +48,17 @@ struct LinkAddress {
   }
 };
 static_assert(sizeof(LinkAddress) == 32);
+
+// Maximum number of ports that a process uses for one peer, the first one included.
+inline constexpr unsigned most_rails = 4;
+
+// A port of a process beyond its first one, as it tells its peers in a handshake.
+struct RailAddress {
+  std::array<uint8_t, 16> bytes{};  // in the link's own form
+  uint32_t mtu = 0;                 // bytes of the largest frame
+  uint32_t reserved = 0;            // zero
+};
+static_assert(sizeof(RailAddress) == 24);
 
 struct Route {
   LinkAddress address;
@@ -76,12 +96,14 @@ struct LinkCounters {
   uint64_t send_full = 0;         // frames that the link did not take because its queue was full
   uint64_t send_errors = 0;       // frames that it could not send at all
   uint64_t frames_malformed = 0;  // arrived, but never handed up: truncated, not of our protocol
+  std::array<uint64_t, most_rails - 1> rail_bytes{};  // bytes sent by each further rail
 };
 
 // Counters of links; read by any thread.
 struct AtomicLinkCounters {
   std::atomic<uint64_t> frames_sent{0}, bytes_sent{0}, frames_received{0}, bytes_received{0};
   std::atomic<uint64_t> send_full{0}, send_errors{0}, frames_malformed{0};
+  std::array<std::atomic<uint64_t>, most_rails - 1> rail_bytes{};
 
   // Adds without a locked instruction. Requires a single counting thread, such as the poller, or a
   // lock.
@@ -93,8 +115,10 @@ struct AtomicLinkCounters {
     const auto get = [](const std::atomic<uint64_t>& count) {
       return count.load(std::memory_order_relaxed);
     };
-    return {get(frames_sent), get(bytes_sent),  get(frames_received), get(bytes_received),
-            get(send_full),   get(send_errors), get(frames_malformed)};
+    return {get(frames_sent),      get(bytes_sent),
+            get(frames_received),  get(bytes_received),
+            get(send_full),        get(send_errors),
+            get(frames_malformed), {get(rail_bytes[0]), get(rail_bytes[1]), get(rail_bytes[2])}};
   }
 };
 
@@ -106,6 +130,8 @@ struct LinkProperties {
   std::string device{};       // see Transport::device()
   ProcessId id{};             // this process by its physical address
   LinkAddress own_address{};  // address of this process in `from` of its frames
+  std::array<RailAddress, most_rails - 1> rails{};  // its further ports
+  uint8_t rail_count = 0;
   // The bits of addresses that name the host, and not one of its processes.
   LinkAddress host_mask = LinkAddress::filled_with(std::byte{0xff});
   uint32_t mtu = 0;  // bytes of the largest frame that can be sent or received
@@ -175,6 +201,16 @@ class PacketLink {
   // from the wire may keep this one.
   [[nodiscard]] virtual bool adopt(ProcessId peer, const LinkAddress& from,
                                    Route& route) noexcept = 0;
+
+  // Connection path; any thread. Pairs the further rails of this process with those that `peer` has
+  // told, each one once, where they reach each other. `to`: the addresses of frames by the first
+  // rails of both, which is that of resolve(), and by each pair. Returns how many; 0 or 1: there is
+  // no pair.
+  [[nodiscard]] virtual unsigned pair_rails(ProcessId /*peer*/, const RailAddress* /*rails*/,
+                                            unsigned /*count*/, const LinkAddress& /*first*/,
+                                            LinkAddress (&/*to*/)[most_rails]) const noexcept {
+    return 0;
+  }
 
   // Message path; any thread, several at once (a link that needs a lock for its queue takes it
   // inside). Sends frames in order and returns how many it took, from the first one on; the rest

@@ -27,7 +27,7 @@ OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& 
     reason = settings.host.reason;
     return OpenStatus::failed;
   }
-  std::unique_ptr<UdpLink> link(new UdpLink(settings.host));
+  std::unique_ptr<UdpLink> link(new UdpLink(settings.host, settings.rails));
   UdpSocket& socket = link->socket_;
   const OpenStatus status = socket.open(settings.pid, reason);
   if (status != OpenStatus::opened) return status;
@@ -50,6 +50,11 @@ OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& 
       .receives_by_system_call = true,
       .descriptor = socket.descriptor(),
   };
+  for (const UdpRail& rail : settings.rails.further) {
+    RailAddress& told = link->properties_.rails[link->properties_.rail_count++];
+    std::memcpy(told.bytes.data(), &rail.address, sizeof rail.address);
+    told.mtu = rail.mtu;
+  }
   if (!link->sender_.open(calls)) return explained(OpenStatus::failed, reason, "no memory");
   if (!link->receiver_.open(mtu, calls)) return explained(OpenStatus::failed, reason, "no memory");
   result = std::move(link);
@@ -84,6 +89,32 @@ bool UdpLink::adopt(ProcessId peer, const LinkAddress& from, Route& route) noexc
   return resolve(peer, route, nullptr) == ResolveStatus::resolved && route.address == from;
 }
 
+// Rails of one network.
+unsigned UdpLink::pair_rails(ProcessId peer, const RailAddress* rails, unsigned count,
+                             const LinkAddress& first,
+                             LinkAddress (&to)[most_rails]) const noexcept {
+  if (!socket_.has_rails() || peer.nid == id().nid) return 0;
+  to[0] = first;
+  to[0].set_rail(socket_.is_source_for(first) ? UdpSocket::plain_rail : 0);
+  unsigned pairs = 1;
+  bool taken[most_rails - 1] = {};
+  const std::vector<UdpRail>& own = socket_.rails().further;
+  for (size_t rail = 0; rail < own.size(); ++rail) {
+    for (unsigned other = 0; other < count; ++other) {
+      in_addr address;
+      std::memcpy(&address, rails[other].bytes.data(), sizeof address);
+      const bool reaches =
+          ((address.s_addr ^ own[rail].address.s_addr) & own[rail].mask.s_addr) == 0;
+      if (taken[other] || !reaches || address.s_addr == own[rail].address.s_addr) continue;
+      taken[other] = true;
+      to[pairs] = udp_address_of(socket_.host(), {ntohl(address.s_addr), peer.pid});
+      to[pairs++].set_rail(static_cast<uint8_t>(rail + 1));
+      break;
+    }
+  }
+  return pairs;
+}
+
 std::string UdpLink::describe() const {
   const bool segments = sender_.segments();
   const bool joins = receiver_.can_join();
@@ -93,7 +124,8 @@ std::string UdpLink::describe() const {
          (segments && joins ? "segmentation and joining by the kernel"
           : segments        ? "segmentation by the kernel"
           : joins           ? "joining by the kernel"
-                            : "no segmentation by the kernel");
+                            : "no segmentation by the kernel") +
+         (socket_.rails().reason.empty() ? "" : "; " + socket_.rails().reason);
 }
 
 }  // namespace lintel

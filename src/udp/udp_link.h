@@ -8,6 +8,7 @@
 #include "transport/open_status.h"
 #include "transport/packet_link.h"
 #include "udp/udp_address.h"
+#include "udp/udp_rails.h"
 #include "udp/udp_receiver.h"
 #include "udp/udp_sender.h"
 #include "udp/udp_socket.h"
@@ -18,6 +19,7 @@ struct UdpSettings {
   NodeIdentity host;
   uint32_t pid = 0;          // below PTL_PID_MAX
   uint32_t frame_bytes = 0;  // largest payload; 0: what routes take
+  UdpRails rails{};
 };
 
 class UdpLink final : public PacketLink {
@@ -29,6 +31,9 @@ class UdpLink final : public PacketLink {
   [[nodiscard]] ResolveStatus resolve(ProcessId peer, Route& route,
                                       std::string* reason) noexcept override;
   [[nodiscard]] bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept override;
+  [[nodiscard]] unsigned pair_rails(ProcessId peer, const RailAddress* rails, unsigned count,
+                                    const LinkAddress& first,
+                                    LinkAddress (&to)[most_rails]) const noexcept override;
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept override {
     return sender_.send(frames, count);
   }
@@ -46,7 +51,7 @@ class UdpLink final : public PacketLink {
   [[nodiscard]] std::string describe() const override;
 
  private:
-  explicit UdpLink(const NodeIdentity& host) : socket_(host) {}
+  UdpLink(const NodeIdentity& host, const UdpRails& rails) : socket_(host, rails) {}
 
   AtomicLinkCounters counters_;
   UdpSocket socket_;

@@ -29,6 +29,20 @@ constexpr unsigned refusals_per_loss = 8;
 // by a copy, which takes less.
 constexpr uint32_t joined_frame_bytes = 4096;
 
+constexpr size_t controls_bytes = CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(in_pktinfo));
+
+// Adds a control message to a header whose buffer is zero and has room for it.
+template <typename Value>
+void add_control(msghdr& header, char* buffer, int level, int type, const Value& value) noexcept {
+  header.msg_control = buffer;
+  auto* const control = reinterpret_cast<cmsghdr*>(buffer + header.msg_controllen);
+  control->cmsg_level = level;
+  control->cmsg_type = type;
+  control->cmsg_len = CMSG_LEN(sizeof value);
+  std::memcpy(CMSG_DATA(control), &value, sizeof value);
+  header.msg_controllen += CMSG_SPACE(sizeof value);
+}
+
 // The pieces of several frames in order.
 struct Join {
   const OutboundFrame* frames;
@@ -58,8 +72,9 @@ struct UdpSender::Batch {
   mmsghdr messages[largest_batch];
   unsigned frames[largest_batch];  // number of frames in each message
   uint64_t bytes[largest_batch];
+  uint8_t rails[largest_batch];  // further rails; 0: the first one
   iovec pieces[batch_pieces];
-  alignas(cmsghdr) char controls[largest_batch][CMSG_SPACE(sizeof(uint16_t))];
+  alignas(cmsghdr) char controls[largest_batch][controls_bytes];
   unsigned count = 0;
   uint32_t joined_bytes = 0;                      // bytes of `joined` in use
   alignas(64) std::byte joined[segmented_bytes];  // datagrams whose pieces were joined
@@ -129,18 +144,17 @@ void UdpSender::fill(Batch& batch, const OutboundFrame* frames, unsigned count) 
           batch.pieces[used++] = {frames[i].pieces[piece].base, frames[i].pieces[piece].length};
     }
     header.msg_iovlen = static_cast<size_t>(batch.pieces + used - header.msg_iov);
-    if (grouped > 1) {
-      // All of it: the kernel reads what lies behind the number, too.
-      std::memset(batch.controls[batch.count], 0, sizeof batch.controls[batch.count]);
-      header.msg_control = batch.controls[batch.count];
-      header.msg_controllen = sizeof batch.controls[batch.count];
-      cmsghdr* const control = CMSG_FIRSTHDR(&header);
-      control->cmsg_level = SOL_UDP;
-      control->cmsg_type = UDP_SEGMENT;
-      control->cmsg_len = CMSG_LEN(sizeof(uint16_t));
-      const auto segment = static_cast<uint16_t>(frame_bytes(frames[0]));
-      std::memcpy(CMSG_DATA(control), &segment, sizeof segment);
-    }
+    // All of it: the kernel reads what lies behind a number, too.
+    char* const controls = batch.controls[batch.count];
+    const bool names_source = socket_.names_source(*frames[0].to);
+    if (grouped > 1 || names_source) std::memset(controls, 0, controls_bytes);
+    if (grouped > 1)
+      add_control(header, controls, SOL_UDP, UDP_SEGMENT,
+                  static_cast<uint16_t>(frame_bytes(frames[0])));
+    if (names_source)
+      add_control(header, controls, IPPROTO_IP, IP_PKTINFO, socket_.source_of(*frames[0].to));
+    const uint8_t rail = frames[0].to->rail();
+    batch.rails[batch.count] = rail < most_rails ? rail : 0;
     batch.frames[batch.count] = grouped;
     batch.bytes[batch.count++] = bytes;
     frames += grouped;
@@ -169,9 +183,10 @@ unsigned UdpSender::send(const OutboundFrame* frames, unsigned count) noexcept {
 
 // The frequent case with the cheapest call. The C library's functions are cancellation points,
 // which cost time in programs with threads, and which calls of Portals are not; hence the bare
-// system call. False: it failed, and the general case finds out why.
+// system call. False: it failed, and the general case finds out why; or its source is to be named.
 bool UdpSender::send_one(const OutboundFrame& frame) noexcept {
   const Piece& piece = frame.pieces[0];
+  if (socket_.names_source(*frame.to)) return false;
   if (syscall(SYS_sendto, socket_.descriptor(), piece.base, piece.length, MSG_DONTWAIT,
               frame.to->bytes.data(), socket_.address_bytes()) < 0)
     return false;
@@ -200,6 +215,8 @@ unsigned UdpSender::transmit(Batch& batch) noexcept {
       for (; done < end; ++done) {
         frames += batch.frames[done];
         bytes += batch.bytes[done];
+        if (const uint8_t rail = batch.rails[done]; rail != 0)
+          counters_.rail_bytes[rail - 1u].fetch_add(batch.bytes[done], std::memory_order_relaxed);
       }
       counters_.frames_sent.fetch_add(frames, std::memory_order_relaxed);
       counters_.bytes_sent.fetch_add(bytes, std::memory_order_relaxed);

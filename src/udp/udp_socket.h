@@ -9,21 +9,36 @@
 
 #include "transport/open_status.h"
 #include "udp/udp_address.h"
+#include "udp/udp_rails.h"
 
 namespace lintel {
 
 class UdpSocket {
  public:
-  explicit UdpSocket(const NodeIdentity& host) : host_(host) {}
+  // LinkAddress::rail() of frames whose source the kernel chooses rightly. 0: the first rail's
+  // address; i: that of further rail i, and its interface.
+  static constexpr uint8_t plain_rail = 0xff;
+
+  UdpSocket(const NodeIdentity& host, const UdpRails& rails) : host_(host), rails_(rails) {}
   UdpSocket(const UdpSocket&) = delete;
   UdpSocket& operator=(const UdpSocket&) = delete;
   ~UdpSocket();
 
-  // Takes the port of the pid. `reason` explains what is not `opened`.
+  // Takes the port of the pid: on all addresses of the node if there are several rails. `reason`
+  // explains what is not `opened`.
   [[nodiscard]] OpenStatus open(uint32_t pid, std::string& reason);
 
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
   [[nodiscard]] const NodeIdentity& host() const noexcept { return host_; }
+  [[nodiscard]] const UdpRails& rails() const noexcept { return rails_; }
+  [[nodiscard]] bool has_rails() const noexcept { return !rails_.further.empty(); }
+  // Whether frames to that address are to name their source, and which.
+  [[nodiscard]] bool names_source(const LinkAddress& to) const noexcept {
+    return has_rails() && to.rail() != plain_rail;
+  }
+  [[nodiscard]] in_pktinfo source_of(const LinkAddress& to) const noexcept;
+  // Whether the kernel takes the address of the first rail as the source of frames to that one.
+  [[nodiscard]] bool is_source_for(const LinkAddress& to) const noexcept;
   [[nodiscard]] socklen_t address_bytes() const noexcept { return udp_address_bytes(host_); }
   // False: the kernel does not have the option, or refuses the value.
   bool set_option(int level, int name, int value) const noexcept;
@@ -49,6 +64,7 @@ class UdpSocket {
   void ask_for_buffers() const noexcept;
 
   const NodeIdentity host_;
+  const UdpRails rails_;
   int descriptor_ = -1;
   std::atomic<bool> fragments_{false};
   std::atomic<bool> errors_pending_{false};

@@ -36,6 +36,7 @@ enum class ConfigKey : uint8_t {
   shm_cma_threshold,
   network_memory_kib,
   udp_frame_bytes,
+  rails,
   nid,
   local_rank,
   dpdk_ports,

@@ -102,7 +102,8 @@ OpenStatus open_shm(const TransportSettings& settings, OpenedTransports& opened,
 
 OpenStatus open_udp(const TransportSettings& settings, OpenedTransports& opened,
                     bool polls_always) {
-  const UdpSettings udp{settings.udp_host, opened.id.pid, settings.udp_frame_bytes};
+  const UdpSettings udp{settings.udp_host, opened.id.pid, settings.udp_frame_bytes,
+                        settings.udp_rails};
   if (udp.host.is_found() && udp.host.nid != settings.nid)
     return explained(OpenStatus::failed, opened.reason,
                      "the nid of this node is not the address of its socket");
@@ -383,6 +384,7 @@ TransportSettings transport_settings(uint32_t interface_number, uint32_t pid) {
   settings.reliable = configured_reliability(settings.uid, settings.job_key);
   settings.dpdk = configured_dpdk();
   settings.nid = settle_nid(settings).nid;
+  settings.udp_rails = find_udp_rails(settings.udp_host, config_string(ConfigKey::rails));
   return settings;
 }
 
@@ -443,6 +445,8 @@ std::vector<TransportChoice> explain_transports(const TransportSettings& setting
     const bool usable = why.empty();
     if (usable) why = std::string("reaches ") + entry->reach;
     if (usable && entry->is_network) why += protection_of(settings);
+    if (usable && entry == &udp_entry && !settings.udp_rails.reason.empty())
+      why.append("; ").append(settings.udp_rails.reason);
     if (usable && entry == &dpdk_entry) why.append(": ").append(describe_dpdk(settings.dpdk));
     if (usable && entry == &verbs_entry) why.append(": ").append(settings.verbs.port.text);
     const bool is_unexpected = !usable && should_be_usable(settings, *interface, why);

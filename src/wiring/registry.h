@@ -13,6 +13,7 @@
 
 #include "reliable/reliable_transport.h"
 #include "transport/opened_transports.h"
+#include "udp/udp_rails.h"
 #include "util/node_identity.h"
 #include "wiring/device_choice.h"
 
@@ -33,6 +34,7 @@ struct TransportSettings {
   uint64_t shm_memory_bytes = 0;         // PTL_SHM_MEMORY_KIB
   bool shm_cma = true;                   // PTL_SHM_CMA
   uint32_t shm_cma_threshold_bytes = 0;  // PTL_SHM_CMA_THRESHOLD
+  UdpRails udp_rails;                    // PTL_RAILS
   uint32_t udp_frame_bytes = 0;          // PTL_UDP_FRAME_BYTES; 0: what routes take
   ReliableSettings reliable;  // PTL_PEER_TIMEOUT_MS and others, for transports over links
   DpdkChoice dpdk;            // PTL_DPDK_...

@@ -23,22 +23,24 @@ Network::Network(EventQueue& events, Dice& dice, const NetworkShape& shape, uint
       dice_(dice),
       shape_(shape),
       processes_(processes),
-      sends_until_ns_(processes),
-      receives_until_ns_(processes) {
+      sends_until_ns_(size_t{shape.rails} * processes),
+      receives_until_ns_(size_t{shape.rails} * processes) {
   if (processes > most_with_faults) return;
   trouble_.resize(size_t{processes} * processes);
   cut_.resize(size_t{processes} * processes);
   data_cut_.resize(size_t{processes} * processes);
 }
 
-void Network::carry(uint32_t from, uint32_t to, std::vector<std::byte> bytes) {
+void Network::carry(TravellingFrame frame) {
   ++counters_.carried;
   if (trouble_.empty()) {
-    pass_switch(from, to, std::move(bytes), 0);
+    pass_switch(std::move(frame), 0);
     return;
   }
-  const Trouble& trouble = trouble_[pair(from, to)];
-  if (cut_[pair(from, to)] != 0 || (data_cut_[pair(from, to)] != 0 && has_data(bytes))) {
+  const size_t between = pair(frame.from, frame.to);
+  std::vector<std::byte>& bytes = frame.bytes;
+  const Trouble& trouble = trouble_[between];
+  if (cut_[between] != 0 || (data_cut_[between] != 0 && has_data(bytes)) || rail_cut_[frame.rail]) {
     ++counters_.lost_by_partition;
     return;
   }
@@ -62,21 +64,21 @@ void Network::carry(uint32_t from, uint32_t to, std::vector<std::byte> bytes) {
   }
   if (dice_.happens(trouble.duplicate)) {
     ++counters_.duplicated;
-    pass_switch(from, to, bytes, extra_ns + dice_.below(trouble.longest_delay_ns + 1));
+    pass_switch(frame, extra_ns + dice_.below(trouble.longest_delay_ns + 1));
   }
-  pass_switch(from, to, std::move(bytes), extra_ns);
+  pass_switch(std::move(frame), extra_ns);
 }
 
-void Network::pass_switch(uint32_t from, uint32_t to, std::vector<std::byte> bytes,
-                          uint64_t extra_ns) {
-  const auto length = static_cast<double>(bytes.size() + shape_.bytes_beside_each_frame);
-  const auto cable_ns = static_cast<uint64_t>(length / shape_.bytes_per_ns);
-  uint64_t& sends_until_ns = sends_until_ns_[from];
+void Network::pass_switch(TravellingFrame frame, uint64_t extra_ns) {
+  const auto length = static_cast<double>(frame.bytes.size() + shape_.bytes_beside_each_frame);
+  const double bytes_per_ns = shape_.bytes_per_ns * shape_.rail_rates[frame.rail];
+  const auto cable_ns = static_cast<uint64_t>(length / bytes_per_ns);
+  uint64_t& sends_until_ns = sends_until_ns_[size_t{frame.rail} * processes_ + frame.from];
   sends_until_ns = std::max(sends_until_ns, virtual_now_ns) + cable_ns;
   const uint64_t in_switch_ns = sends_until_ns + shape_.latency_ns;
-  uint64_t& receives_until_ns = receives_until_ns_[to];
+  uint64_t& receives_until_ns = receives_until_ns_[size_t{frame.rail} * processes_ + frame.to];
   const uint64_t queue_ns = receives_until_ns > in_switch_ns ? receives_until_ns - in_switch_ns : 0;
-  if (static_cast<double>(queue_ns) * shape_.bytes_per_ns + length >
+  if (static_cast<double>(queue_ns) * bytes_per_ns + length >
       static_cast<double>(shape_.buffer_bytes)) {
     ++counters_.lost_in_switch;
     return;
@@ -90,7 +92,7 @@ void Network::pass_switch(uint32_t from, uint32_t to, std::vector<std::byte> byt
     index = free_.back();
     free_.pop_back();
   }
-  frames_[index] = {from, to, std::move(bytes)};
+  frames_[index] = std::move(frame);
   events_.add(receives_until_ns + shape_.latency_ns + extra_ns, EventKind::frame_arrives, index);
 }
 

@@ -1,5 +1,6 @@
 // A simulated network: a switch with one cable to each process. Cables have a rate and a latency,
-// and the switch has a buffer for each process. Faults are random.
+// and the switch has a buffer for each process. Faults are random. Further rails are such networks
+// with another rate.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 
 #include "simulation/dice.h"
 #include "simulation/event_queue.h"
+#include "transport/packet_link.h"
 
 namespace lintel::simulation {
 
@@ -21,9 +23,11 @@ struct Trouble {
 };
 
 struct NetworkShape {
-  uint64_t latency_ns = 2'000;      // of a cable and half of the switch
-  double bytes_per_ns = 12.5;       // 100 Gbit/s
-  uint64_t buffer_bytes = 1 << 20;  // in the switch, for each process
+  unsigned rails = 1;
+  double rail_rates[most_rails] = {1, 1, 1, 1};  // times bytes_per_ns
+  uint64_t latency_ns = 2'000;                   // of a cable and half of the switch
+  double bytes_per_ns = 12.5;                    // 100 Gbit/s
+  uint64_t buffer_bytes = 1 << 20;               // in the switch, for each process
   uint32_t bytes_beside_each_frame =
       66;  // headers of Ethernet, IP and UDP, and the gap between frames
 };
@@ -43,6 +47,7 @@ struct NetworkCounters {
 struct TravellingFrame {
   uint32_t from = 0;
   uint32_t to = 0;
+  unsigned rail = 0;
   std::vector<std::byte> bytes;
 };
 
@@ -64,7 +69,11 @@ class Network {
   // Frames in that direction are lost.
   void cut(uint32_t from, uint32_t to, bool is_cut) noexcept { cut_[pair(from, to)] = is_cut; }
 
-  void carry(uint32_t from, uint32_t to, std::vector<std::byte> bytes);
+  // Frames by that rail are lost.
+  void cut_rail(unsigned rail, bool is_cut) noexcept { rail_cut_[rail] = is_cut; }
+  [[nodiscard]] unsigned rails() const noexcept { return shape_.rails; }
+
+  void carry(TravellingFrame frame);
   // The frame of an event `frame_arrives`.
   [[nodiscard]] TravellingFrame take(uint32_t index);
 
@@ -77,7 +86,7 @@ class Network {
   [[nodiscard]] size_t pair(uint32_t from, uint32_t to) const noexcept {
     return size_t{from} * processes_ + to;
   }
-  void pass_switch(uint32_t from, uint32_t to, std::vector<std::byte> bytes, uint64_t extra_ns);
+  void pass_switch(TravellingFrame frame, uint64_t extra_ns);
 
   EventQueue& events_;
   Dice& dice_;
@@ -87,6 +96,8 @@ class Network {
   std::vector<Trouble> trouble_;
   std::vector<char> cut_;
   std::vector<char> data_cut_;
+  bool rail_cut_[most_rails] = {};
+  // By rail and process.
   std::vector<uint64_t> sends_until_ns_;     // when the cable from a process to the switch is free
   std::vector<uint64_t> receives_until_ns_;  // when the cable from the switch is free
   std::vector<TravellingFrame> frames_;

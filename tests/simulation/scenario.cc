@@ -137,6 +137,26 @@ Incident make_incident(Dice& dice, const Scenario& scenario) {
   return incident;
 }
 
+// Several rails, whose rates differ, and which are cut at times. Dice of their own leave the rest
+// of the scenarios of a seed as it is.
+void add_rails(Scenario& scenario) {
+  Dice dice(~scenario.seed);
+  if (!dice.happens(0.4)) return;
+  static constexpr double rates[] = {1, 1, 3, 0.33, 10, 0.1};
+  scenario.network.rails = static_cast<unsigned>(dice.between(2, most_rails));
+  for (unsigned i = 1; i < scenario.network.rails; ++i)
+    scenario.network.rail_rates[i] = dice.one_of(rates);
+  const uint64_t cuts = dice.below(4);
+  for (uint64_t i = 0; i < cuts; ++i) {
+    Incident incident;
+    incident.kind = IncidentKind::cut_rail;
+    incident.rail = static_cast<uint32_t>(dice.below(scenario.network.rails));
+    incident.at_ns = dice.below(dice.one_of({2 * millisecond, 50 * millisecond, second}));
+    incident.duration_ns = 1 + dice.below(dice.one_of({20 * millisecond, second, 10 * second}));
+    scenario.incidents.push_back(incident);
+  }
+}
+
 }  // namespace
 
 const char* name_of(IncidentKind kind) noexcept {
@@ -167,6 +187,8 @@ const char* name_of(IncidentKind kind) noexcept {
       return "worsen";
     case IncidentKind::narrow:
       return "narrow";
+    case IncidentKind::cut_rail:
+      return "cut rail";
     case IncidentKind::take_nothing:
       return "take nothing";
   }
@@ -185,6 +207,10 @@ bool Scenario::is_severe(const Incident& incident) const noexcept {
       return true;
     case IncidentKind::slow_down:
     case IncidentKind::narrow:  // shorter frames arrive
+      return false;
+    case IncidentKind::cut_rail:
+      // Connections are opened by the first one.
+      return incident.rail == 0 && incident.duration_ns > timeout_of(*this) / 4;
     // Nobody is silent while somebody waits.
     case IncidentKind::jump:
     case IncidentKind::suspend:
@@ -216,6 +242,7 @@ Scenario make_scenario(uint64_t seed, Level level) {
   const uint64_t incidents = dice.happens(0.3) ? 0 : dice.between(1, 4);
   for (uint64_t i = 0; i < incidents; ++i)
     scenario.incidents.push_back(make_incident(dice, scenario));
+  add_rails(scenario);
   std::sort(scenario.incidents.begin(), scenario.incidents.end(),
             [](const Incident& a, const Incident& b) { return a.at_ns < b.at_ns; });
   scenario.has_device = level == Level::core && dice.happens(0.5);

@@ -24,6 +24,7 @@ enum class IncidentKind : uint8_t {
   jump,           // the clock advances by the duration at once
   worsen,         // many frames are lost, everywhere
   narrow,         // frames longer than `mtu` are lost, everywhere
+  cut_rail,       // frames by `rail` are lost, everywhere
   take_nothing,   // it acknowledges no data, as a hostile peer: those to it are lost, not the rest
 };
 [[nodiscard]] const char* name_of(IncidentKind kind) noexcept;
@@ -34,6 +35,7 @@ struct Incident {
   IncidentKind kind = IncidentKind::stop;
   uint32_t process = 0;
   uint32_t other = 0;
+  uint32_t rail = 0;
   uint32_t mtu = 0;  // narrow; restart, leave: of its link afterwards
 };
 

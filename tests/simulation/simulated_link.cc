@@ -10,9 +10,10 @@ namespace lintel::simulation {
 
 namespace {
 
-LinkAddress address_of(ProcessId process) noexcept {
+LinkAddress address_of(ProcessId process, unsigned rail = 0) noexcept {
   LinkAddress address;
   std::memcpy(address.bytes.data(), &process, sizeof process);
+  address.bytes[sizeof process] = static_cast<std::byte>(rail);
   return address;
 }
 
@@ -34,6 +35,8 @@ SimulatedLink::SimulatedLink(Network& network, uint32_t process, const LinkShape
   properties_.receive_slot_bytes = shape.has_slots ? shape.mtu : 0;
   properties_.sends_from_anywhere = shape.sends_from_anywhere;
   properties_.longest_pause_ns = shape.longest_pause_ns;
+  for (unsigned i = 1; i < network.rails(); ++i)
+    properties_.rails[properties_.rail_count++] = {{static_cast<uint8_t>(i)}, shape.mtu, 0};
 }
 
 // The buffer of a socket also counts the records of its frames.
@@ -45,7 +48,7 @@ bool SimulatedLink::queue(TravellingFrame frame) {
   const uint64_t charge = charge_of(frame.bytes);
   if (waiting_bytes_ + charge > receive_capacity_bytes()) return false;
   waiting_bytes_ += charge;
-  waiting_.push_back({address_of(id_of(frame.from)), std::move(frame.bytes)});
+  waiting_.push_back({address_of(id_of(frame.from), frame.rail), std::move(frame.bytes)});
   return true;
 }
 
@@ -57,6 +60,17 @@ ResolveStatus SimulatedLink::resolve(ProcessId peer, Route& route, std::string*)
 bool SimulatedLink::adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept {
   route = {from, mtu_};
   return from == address_of(peer);
+}
+
+unsigned SimulatedLink::pair_rails(ProcessId peer, const RailAddress*, unsigned count,
+                                   const LinkAddress& first,
+                                   LinkAddress (&to)[most_rails]) const noexcept {
+  to[0] = first;
+  for (unsigned i = 1; i <= count; ++i) {
+    to[i] = address_of(peer, i);
+    to[i].set_rail(static_cast<uint8_t>(i));
+  }
+  return count + 1;
 }
 
 unsigned SimulatedLink::send(const OutboundFrame* frames, unsigned count) noexcept {
@@ -77,7 +91,8 @@ unsigned SimulatedLink::send(const OutboundFrame* frames, unsigned count) noexce
     }
     counters_.frames_sent.fetch_add(1, std::memory_order_relaxed);
     counters_.bytes_sent.fetch_add(bytes.size(), std::memory_order_relaxed);
-    network_.carry(process_, process_of(owner_of(*frames[i].to)), std::move(bytes));
+    const LinkAddress& to = *frames[i].to;
+    network_.carry({process_, process_of(owner_of(to)), to.rail(), std::move(bytes)});
   }
   return count;
 }

@@ -160,7 +160,8 @@ void Simulation::cut_data(uint32_t to, int change) {
 
 void Simulation::note_severe(const Incident& incident) {
   if (!scenario_.is_severe(incident)) return;
-  const bool everybody = incident.kind == IncidentKind::worsen;
+  const bool everybody =
+      incident.kind == IncidentKind::worsen || incident.kind == IncidentKind::cut_rail;
   for (uint32_t i = 0; i < places_.size(); ++i)
     if (everybody || i == incident.process) record_.note_severe_incident(i);
 }
@@ -238,6 +239,9 @@ void Simulation::apply(const Incident& incident, bool begins) {
       break;
     case IncidentKind::take_nothing:
       cut_data(incident.process, change);
+      break;
+    case IncidentKind::cut_rail:
+      network_.cut_rail(incident.rail, (rail_cuts_[incident.rail] += change) != 0);
       break;
   }
 }

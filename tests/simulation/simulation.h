@@ -72,8 +72,9 @@ class Simulation {
   std::optional<SimulatedDevice> device_;  // outlives the processes
   std::vector<Place> places_;
   std::vector<char> dead_;
-  std::vector<int> cuts_;       // for each pair: number of incidents that cut it
-  std::vector<int> data_cuts_;  // for each process: in which it takes no data
+  std::vector<int> cuts_;  // for each pair: number of incidents that cut it
+  std::vector<int> data_cuts_;
+  int rail_cuts_[most_rails] = {};  // for each process: in which it takes no data
   std::vector<Change> changes_;
   size_t next_change_ = 0;
   int worsened_ = 0;

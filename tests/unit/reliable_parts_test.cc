@@ -143,7 +143,7 @@ TEST_F(TransmitterTest, AnAcknowledgementWaitsWhenTheLinkIsFull) {
 }
 
 TEST_F(TransmitterTest, AProbeIsAsLongAsTheResetThatMayAnswerIt) {
-  transmitter_.probe(connection_, virtual_now_ns);
+  transmitter_.probe_all(connection_, virtual_now_ns);
   const auto frames = network_.take(address_of(peer_id));
   ASSERT_EQ(frames.size(), 1u);
   EXPECT_EQ(frames[0].second.size(), sizeof(FrameHeader) + sizeof(ResetBody));
@@ -476,7 +476,7 @@ TEST_P(SealedPeerWatchTest, AFrameThatCannotBeSealedIsNotSentAndTheConnectionFai
   EXPECT_EQ(taken_frames().size(), 1u);
   FailingCrypto::fails = true;
   EXPECT_EQ(send(2), SendStatus::sent) << "it is kept";
-  transmitter_.probe(connection_, virtual_now_ns);
+  transmitter_.probe_all(connection_, virtual_now_ns);
   transmitter_.acknowledge(connection_, virtual_now_ns);
   transmitter_.say_goodbye(connection_, virtual_now_ns);
   EXPECT_TRUE(taken_frames().empty());

@@ -29,6 +29,16 @@ inline LinkAddress address_of(ProcessId process) {
   return address;
 }
 
+// The address of a port of a process.
+inline LinkAddress address_of(ProcessId process, unsigned rail) {
+  LinkAddress address = address_of(process);
+  address.bytes[sizeof process] = static_cast<std::byte>(rail);
+  return address;
+}
+inline unsigned rail_of(const LinkAddress& address) {
+  return static_cast<unsigned>(address.bytes[sizeof(ProcessId)]);
+}
+
 using Frame = std::vector<std::byte>;
 
 inline FrameHeader header_of(const Frame& frame) {
@@ -93,7 +103,7 @@ class MemoryNetwork {
 class MemoryLink final : public PacketLink {
  public:
   MemoryLink(MemoryNetwork& network, ProcessId id, uint32_t mtu, uint64_t capacity,
-             bool from_anywhere)
+             bool from_anywhere, unsigned rails = 1)
       : route_mtu(mtu), network_(network) {
     properties_.name = "memory";
     properties_.id = id;
@@ -102,6 +112,9 @@ class MemoryLink final : public PacketLink {
     properties_.mtu = mtu;
     properties_.receive_capacity_bytes = capacity;
     properties_.sends_from_anywhere = from_anywhere;
+    properties_.rail_count = static_cast<uint8_t>(rails - 1);
+    for (unsigned i = 1; i < rails; ++i)
+      properties_.rails[i - 1] = {{static_cast<uint8_t>(i)}, mtu, 0};
   }
 
   void keep_frames_of_node(bool keep) { properties_.keeps_frames_of_node = keep; }
@@ -123,6 +136,17 @@ class MemoryLink final : public PacketLink {
     route = {from, route_mtu};
     return from == address_of(peer);
   }
+  unsigned pair_rails(ProcessId peer, const RailAddress* rails, unsigned count,
+                      const LinkAddress& first,
+                      LinkAddress (&to)[most_rails]) const noexcept override {
+    to[0] = first;
+    unsigned pairs = 0;
+    for (; pairs < std::min<unsigned>(count, properties_.rail_count); ++pairs) {
+      to[pairs + 1] = address_of(peer, rails[pairs].bytes[0]);
+      to[pairs + 1].set_rail(static_cast<uint8_t>(pairs + 1));
+    }
+    return pairs + 1;
+  }
   unsigned send(const OutboundFrame* frames, unsigned count) noexcept override {
     ++calls;
     if (full) return 0;
@@ -138,12 +162,15 @@ class MemoryLink final : public PacketLink {
       }
       if (!readable) continue;  // lost, as sends_from_anywhere permits
       EXPECT_LE(bytes.size(), mtu());
-      network_.carry(own_address(), *frames[i].to, std::move(bytes));
+      const LinkAddress& to = *frames[i].to;
+      network_.carry(address_of(id(), to.rail()), to.without_rail(), std::move(bytes));
     }
     return count;
   }
   unsigned receive(InboundFrame* frames, unsigned max) noexcept override {
-    for (auto& arrived : network_.take(own_address())) waiting_.push_back(std::move(arrived));
+    for (unsigned rail = 0; rail <= properties_.rail_count; ++rail)
+      for (auto& arrived : network_.take(address_of(id(), rail)))
+        waiting_.push_back(std::move(arrived));
     handed_out_.clear();
     unsigned count = 0;
     while (count < max && !waiting_.empty()) {
@@ -176,11 +203,12 @@ class MemoryProcess final : public QuietSink {
   };
 
   MemoryProcess(MemoryNetwork& network, ProcessId id, ReliableSettings settings = {},
-                uint32_t mtu = 1472, uint64_t capacity = 256 * 1024, bool from_anywhere = false)
+                uint32_t mtu = 1472, uint64_t capacity = 256 * 1024, bool from_anywhere = false,
+                unsigned rails = 1)
       : id_(id) {
     settings.clock = virtual_clock;
     settings.uid = settings.uid == 0 ? 1000 : settings.uid;
-    auto link = std::make_unique<MemoryLink>(network, id, mtu, capacity, from_anywhere);
+    auto link = std::make_unique<MemoryLink>(network, id, mtu, capacity, from_anywhere, rails);
     link_ = link.get();
     std::string reason;
     transport_ = ReliableTransport::open(std::move(link), settings, reason);

@@ -38,8 +38,9 @@ class SendWindowTest : public testing::Test {
   // Sends the frames that may be sent; returns their numbers.
   std::vector<uint32_t> send(uint64_t now, unsigned most = 64) {
     FrameBuffer* frames[64];
-    const unsigned count = window_.collect(frames, most, exhausted_);
-    window_.mark_sent(frames, count, now);
+    const unsigned count =
+        window_.collect(window_.first(), window_.window_bytes(), frames, most, exhausted_);
+    window_.mark_sent(window_.first(), frames, count, now);
     std::vector<uint32_t> numbers;
     for (unsigned i = 0; i < count; ++i) numbers.push_back(frames[i]->sequence);
     return numbers;
@@ -137,11 +138,11 @@ TEST_F(SendWindowTest, PartsKeepToTheRoomOfThePeer) {
 // Its number is known before the last part goes, and its answer shows whether all have arrived.
 TEST_F(SendWindowTest, TheLastPartIsAProbe) {
   queue(1);
-  const uint32_t number = window_.losses().probe_number_behind_next();
+  const uint32_t number = window_.first().losses().probe_number_behind_next();
   send(0);
-  window_.losses().renew_probe();
-  EXPECT_EQ(window_.losses().probe_number(), number);
-  window_.take_answer(number);
+  window_.first().losses().renew_probe();
+  EXPECT_EQ(window_.first().losses().probe_number(), number);
+  static_cast<void>(window_.take_answer(number));
   EXPECT_EQ(acknowledge(100, {0}, 10'000).newly_lost, 1u);
   EXPECT_EQ(send(20'000), (Numbers{100}));
 }
@@ -197,18 +198,19 @@ TEST_F(SendWindowTest, LossesCostAShareOfTheWindow) {
 TEST_F(SendWindowTest, AtTheTimeoutEverythingOnTheWayIsLost) {
   queue(4);
   send(0);
-  EXPECT_FALSE(window_.time_out(RoundTrip::first_timeout_ns - 1)) << "a probe";
-  EXPECT_TRUE(window_.time_out(5 * ms));
+  EXPECT_FALSE(window_.time_out(window_.first(), RoundTrip::first_timeout_ns - 1)) << "a probe";
+  EXPECT_TRUE(window_.time_out(window_.first(), 5 * ms));
   EXPECT_EQ(window_.in_flight_bytes(), 0u);
   // A window allows at least two frames.
   EXPECT_EQ(send(5 * ms), (Numbers{100, 101}));
   EXPECT_TRUE(exhausted_);
-  EXPECT_FALSE(window_.time_out(5 * ms + 2 * RoundTrip::first_timeout_ns - 1)) << "doubled";
+  EXPECT_FALSE(window_.time_out(window_.first(), 5 * ms + 2 * RoundTrip::first_timeout_ns - 1))
+      << "doubled";
   acknowledge(102, {0}, 6 * ms);
   EXPECT_EQ(send(6 * ms), (Numbers{102, 103}));
   // A late acknowledgement of the first transmission must not be used to measure the round-trip
   // time.
-  EXPECT_EQ(window_.round_trip().smoothed_ns(), 0u);
+  EXPECT_EQ(window_.first().round_trip().smoothed_ns(), 0u);
 }
 
 // The first round trip is longer than the first timeout, so the acknowledgement of the first copy
@@ -217,17 +219,18 @@ TEST_F(SendWindowTest, AnAcknowledgementOfARepeatedFrameDoesNotShortenTheTimeout
   queue(1);
   send(0);
   constexpr uint64_t first_timeout = RoundTrip::first_timeout_ns;
-  EXPECT_TRUE(window_.time_out(first_timeout));
+  EXPECT_TRUE(window_.time_out(window_.first(), first_timeout));
   send(first_timeout);
   EXPECT_TRUE(acknowledge(101, {0}, first_timeout + 1).progress);
   queue(1);
   send(10 * first_timeout);
-  EXPECT_FALSE(window_.time_out(12 * first_timeout - 1)) << "nothing was measured";
+  EXPECT_FALSE(window_.time_out(window_.first(), 12 * first_timeout - 1)) << "nothing was measured";
   EXPECT_TRUE(acknowledge(102, {0}, 10 * first_timeout + ms).progress);
   queue(1);
   send(20 * first_timeout);
-  EXPECT_FALSE(window_.time_out(20 * first_timeout + 3 * ms - 1)) << "of the round trip";
-  EXPECT_TRUE(window_.time_out(20 * first_timeout + 3 * ms));
+  EXPECT_FALSE(window_.time_out(window_.first(), 20 * first_timeout + 3 * ms - 1))
+      << "of the round trip";
+  EXPECT_TRUE(window_.time_out(window_.first(), 20 * first_timeout + 3 * ms));
 }
 
 // No later frame reveals that the last frames of a message were lost.
@@ -239,15 +242,15 @@ TEST_F(SendWindowTest, AProbeTellsWhichOfTheLastFramesAreLost) {
   send(ms, 4);
   const uint64_t probe_ns = window_.deadline_ns();
   EXPECT_LE(probe_ns, ms + 300'000) << "about two round trips";
-  EXPECT_FALSE(window_.time_out(probe_ns)) << "nothing counts as lost";
-  const uint32_t probe = window_.losses().probe_number();
+  EXPECT_FALSE(window_.time_out(window_.first(), probe_ns)) << "nothing counts as lost";
+  const uint32_t probe = window_.first().losses().probe_number();
   queue(1);
   EXPECT_EQ(send(probe_ns + 1), (Numbers{105}));
   EXPECT_GT(window_.deadline_ns(), probe_ns) << "not again at once";
-  window_.take_answer(probe);
+  static_cast<void>(window_.take_answer(probe));
   EXPECT_EQ(acknowledge(102, {0b1}, probe_ns + 100'000).newly_lost, 2u) << "102 and 104, not 105";
   EXPECT_EQ(send(probe_ns + 100'000), (Numbers{102, 104}));
-  window_.take_answer(probe);
+  static_cast<void>(window_.take_answer(probe));
   EXPECT_EQ(acknowledge(102, {0b1}, probe_ns + 100'001).newly_lost, 0u) << "an answer counts once";
 }
 
@@ -261,7 +264,7 @@ TEST_F(SendWindowTest, ProbesBecomeRareWithoutProgress) {
   unsigned timeouts = 0;
   for (uint64_t now = ms; now < 1000 * ms; now = window_.deadline_ns()) {
     if (now < window_.deadline_ns()) continue;
-    ++(window_.time_out(now) ? timeouts : probes);
+    ++(window_.time_out(window_.first(), now) ? timeouts : probes);
     send(now);
   }
   EXPECT_GT(probes, 0u);
@@ -275,16 +278,16 @@ TEST_F(SendWindowTest, TheTimeoutFollowsTheRoundTripsWithinItsBounds) {
     send(i * 10 * ms);
     acknowledge(101 + static_cast<uint32_t>(i), {0}, i * 10 * ms + 100'000);
   }
-  EXPECT_NEAR(static_cast<double>(window_.round_trip().smoothed_ns()), 100'000, 1000);
-  EXPECT_EQ(window_.round_trip().timeout_ns(0), ms) << "not below the shortest";
-  EXPECT_EQ(window_.round_trip().timeout_ns(3), 8 * ms);
-  EXPECT_EQ(window_.round_trip().timeout_ns(60), RoundTrip::longest_timeout_ns);
+  EXPECT_NEAR(static_cast<double>(window_.first().round_trip().smoothed_ns()), 100'000, 1000);
+  EXPECT_EQ(window_.first().round_trip().timeout_ns(0), ms) << "not below the shortest";
+  EXPECT_EQ(window_.first().round_trip().timeout_ns(3), 8 * ms);
+  EXPECT_EQ(window_.first().round_trip().timeout_ns(60), RoundTrip::longest_timeout_ns);
   for (uint64_t i = 0; i < 50; ++i) {
     queue(1);
     send(i * 100 * ms);
     acknowledge(151 + static_cast<uint32_t>(i), {0}, i * 100 * ms + 30 * ms);
   }
-  EXPECT_GE(window_.round_trip().timeout_ns(0), 30 * ms);
+  EXPECT_GE(window_.first().round_trip().timeout_ns(0), 30 * ms);
 }
 
 TEST_F(SendWindowTest, TheWindowOfThePeerBoundsWhatIsOnTheWay) {
@@ -310,10 +313,11 @@ TEST_F(SendWindowTest, TwoFramesOfAWindowWantAnAcknowledgement) {
   const auto wanted = [&](unsigned count) {
     unsigned wanted = 0;
     queue(count);
-    const unsigned sent = window_.collect(frames, count, exhausted_);
+    const unsigned sent =
+        window_.collect(window_.first(), window_.window_bytes(), frames, count, exhausted_);
     EXPECT_EQ(sent, count);
-    for (unsigned i = 0; i < sent; ++i) wanted += window_.wants_ack(*frames[i]);
-    window_.mark_sent(frames, sent, 0);
+    for (unsigned i = 0; i < sent; ++i) wanted += window_.wants_ack(window_.first(), *frames[i]);
+    window_.mark_sent(window_.first(), frames, sent, 0);
     return wanted;
   };
   EXPECT_EQ(wanted(16), 2u);
@@ -511,24 +515,24 @@ TEST_F(SendWindowTest, ANarrowPathIsFoundThoughAnswersAreLate) {
   queue(20);
   uint64_t now = ms;
   send(now);
-  while (now < 5'000 * ms && window_.path().frame_bytes() == mtu) {
+  while (now < 5'000 * ms && window_.mtu().frame_bytes() == mtu) {
     const uint64_t deadline_ns = window_.deadline_ns();
     if (answers.empty() || deadline_ns < answers.front().at_ns) {
       now = std::max(now, deadline_ns);
-      if (window_.time_out(now))
+      if (window_.time_out(window_.first(), now))
         send(now);
       else
-        answers.push_back({now + round_trip_ns, window_.losses().probe_number()});
+        answers.push_back({now + round_trip_ns, window_.first().losses().probe_number()});
       continue;
     }
     now = answers.front().at_ns;
-    window_.take_answer(answers.front().number);
+    static_cast<void>(window_.take_answer(answers.front().number));
     answers.pop_front();
     EXPECT_TRUE(acknowledge(100, {0}, now).valid);
-    if (window_.path().is_due(now)) static_cast<void>(window_.path().go_on(now));
+    if (window_.mtu().is_due(now)) static_cast<void>(window_.mtu().go_on(now));
     send(now);
   }
-  EXPECT_LT(window_.path().frame_bytes(), mtu);
+  EXPECT_LT(window_.mtu().frame_bytes(), mtu);
   EXPECT_LT(now, 2'000 * ms);
 }
 

@@ -1,0 +1,220 @@
+// Several network ports on a node: a stream takes all of them, and goes on when one is lost.
+#include <fcntl.h>
+#include <portals4_lintel.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/ethernet.h"
+#include "support/hosts_exchange.h"
+#include "support/interface.h"
+#include "support/memory.h"
+#include "support/objects.h"
+#include "support/ranks.h"
+
+namespace lintel::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+constexpr ptl_pt_index_t pt_index = 4;
+
+// Two hosts, which are network namespaces, with a cable of that rate, in Mbit/s, for each rail.
+class RailedHosts {
+ public:
+  explicit RailedHosts(const std::vector<int>& rates) {
+    ready_ = run_command("ip netns add " + name(0)) && run_command("ip netns add " + name(1)) &&
+             in(0, "link set lo up") && in(1, "link set lo up");
+    for (size_t rail = 0; rail < rates.size(); ++rail) add_rail(rail, rates[rail]);
+  }
+  RailedHosts(const RailedHosts&) = delete;
+  ~RailedHosts() {
+    for (int host = 0; host < 2; ++host)
+      static_cast<void>(run_command("ip netns del " + name(host)));
+  }
+  [[nodiscard]] bool ready() const { return ready_; }
+  void enter(int host) const {
+    const int fd = open(("/run/netns/" + name(host)).c_str(), O_RDONLY | O_CLOEXEC);
+    ASSERT_GE(fd, 0);
+    ASSERT_EQ(setns(fd, CLONE_NEWNET), 0);
+    close(fd);
+    setenv("PTL_NID", ("10.70.0." + std::to_string(host + 1)).c_str(), 1);
+  }
+  [[nodiscard]] bool set_link(int host, size_t rail, const std::string& state) const {
+    return in(host, "link set rail" + std::to_string(rail) + " " + state);
+  }
+
+ private:
+  // Bursts are cut up before they enter the cable, as an interface of hardware does.
+  void add_rail(size_t rail, int rate) {
+    const std::string cable = "rail" + std::to_string(rail);
+    ready_ = ready_ &&
+             in(0, "link add " + cable + " type veth peer name " + cable + " netns " + name(1));
+    for (int host = 0; host < 2; ++host) {
+      const std::string address =
+          "10.7" + std::to_string(rail) + ".0." + std::to_string(host + 1) + "/24";
+      ready_ = ready_ && in(host, "address add " + address + " dev " + cable) &&
+               in(host, "link set " + cable + " gso_max_segs 1 up") &&
+               run_command("tc -n " + name(host) + " qdisc add dev " + cable + " root tbf rate " +
+                           std::to_string(rate) + "mbit burst 16kb latency 20ms");
+    }
+  }
+  [[nodiscard]] std::string name(int host) const {
+    return "lintel-rails-" + std::to_string(owner_) + "-" + std::to_string(host);
+  }
+  [[nodiscard]] bool in(int host, const std::string& command) const {
+    return run_command("ip -n " + name(host) + " " + command);
+  }
+
+  const pid_t owner_ = getpid();
+  bool ready_ = false;
+};
+
+// What the target saw of a stream. In memory that the ranks share.
+struct Seen {
+  std::atomic<double> seconds{0};
+  std::atomic<double> longest_gap_s{0};
+  std::atomic<uint64_t> late_bytes{0};  // of the last sixth of the messages, by `Stream::watched`
+};
+
+struct Stream {
+  int puts = 0;
+  size_t bytes = 0;
+  int in_flight = 4;
+  std::string watched = "rail1";
+};
+
+void expect_stream(const Interface& interface, Rank& rank, const Stream& stream, Seen& seen) {
+  std::vector<std::byte> memory(stream.bytes);
+  const EventQueue events(interface.handle(), 4096);
+  accept_puts(interface, pt_index, memory, events.handle());
+  rank.barrier();
+  Clock::time_point first{};
+  Clock::time_point last{};
+  uint64_t before_bytes = 0;
+  for (int i = 0; i < stream.puts; ++i) {
+    // Each message once, in order.
+    EXPECT_EQ(events.expect(PTL_EVENT_PUT).hdr_data, static_cast<ptl_hdr_data_t>(i));
+    const Clock::time_point now = Clock::now();
+    if (i == 0) first = last = now;
+    seen.longest_gap_s = std::max(seen.longest_gap_s.load(), Seconds(now - last).count());
+    last = now;
+    if (i == stream.puts * 5 / 6) before_bytes = received_bytes(stream.watched);
+  }
+  seen.late_bytes = received_bytes(stream.watched) - before_bytes;
+  seen.seconds = Seconds(last - first).count();
+  rank.barrier();
+  events.expect_empty();
+}
+
+template <typename Before>
+void send_stream(const Interface& interface, Rank& rank, const Stream& stream,
+                 const Before& before) {
+  std::vector<std::byte> memory(stream.bytes);
+  const Counter acks(interface.handle());
+  const Descriptor descriptor(interface.handle(), memory, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE,
+                              acks.handle());
+  rank.barrier();
+  ptl_ct_event_t ignored;
+  for (int i = 0; i < stream.puts; ++i) {
+    before(i);
+    if (i >= stream.in_flight)
+      must(PtlCTWait(acks.handle(), static_cast<ptl_size_t>(i - stream.in_flight + 1), &ignored));
+    must(PtlPut(descriptor.handle(), 0, stream.bytes, PTL_ACK_REQ, interface.address(1), pt_index,
+                0, 0, nullptr, static_cast<ptl_hdr_data_t>(i)));
+  }
+  acks.expect(static_cast<ptl_size_t>(stream.puts));
+  EXPECT_EQ(interface.status(PTL_SR_LINTEL_PEERS_FAILED), 0);
+  rank.barrier();
+}
+
+class RailsNetwork : public testing::Test {
+ protected:
+  RailsNetwork() {
+    void* const memory =
+        mmap(nullptr, sizeof(Seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    seen_ = new (memory) Seen;
+  }
+  ~RailsNetwork() override { munmap(seen_, sizeof(Seen)); }
+
+  static std::string why_not() {
+    if (geteuid() != 0) return "network namespaces need root";
+    return run_command("ip -V") && run_command("tc -V") ? ""
+                                                        : "ip and tc (iproute2) are not installed";
+  }
+  template <typename Before>
+  void run(const RailedHosts& hosts, const std::string& rails, const Stream& stream,
+           const Before& before) {
+    new (seen_) Seen;
+    const RunOptions options{
+        .environment = {{"PTL_TRANSPORT", "udp"}, {"PTL_UDP_OPEN", "1"}, {"PTL_RAILS", rails}},
+        .deadline = 2 * test_deadline};
+    run_ranks(2, options, [&](Rank& rank) {
+      hosts.enter(rank.index());
+      const Interface interface(rank, matching_physical);
+      if (rank.index() == 0)
+        send_stream(interface, rank, stream, before);
+      else
+        expect_stream(interface, rank, stream, *seen_);
+    });
+  }
+
+  Seen* seen_;
+};
+
+// spec 3.15.2
+TEST_F(RailsNetwork, AStreamTakesTheSumOfTheRails) {
+  if (const std::string why = why_not(); !why.empty()) GTEST_SKIP() << why;
+  const RailedHosts hosts({100, 100});
+  if (!hosts.ready()) GTEST_SKIP() << "this kernel or container does not permit veth and tbf";
+  const Stream stream{.puts = 24, .bytes = 1 << 20};
+  const auto nothing = [](int) {};
+  run(hosts, "1", stream, nothing);
+  const double one_s = seen_->seconds;
+  run(hosts, "auto", stream, nothing);
+  const double both_s = seen_->seconds;
+  RecordProperty("gain", std::to_string(one_s / both_s));
+  // Two rails give about 1.9 times the rate; a busy machine may spoil part of that.
+  EXPECT_GT(one_s, 1.3 * both_s);
+  EXPECT_GT(seen_->late_bytes, stream.puts / 6 * stream.bytes / 4);
+}
+
+class RailsNetworkLoss : public RailsNetwork, public testing::WithParamInterface<size_t> {};
+INSTANTIATE_TEST_SUITE_P(Rail, RailsNetworkLoss, testing::Values(0, 1));
+
+// spec 3.13.3
+TEST_P(RailsNetworkLoss, AStreamGoesOnWithoutOneRail) {
+  if (const std::string why = why_not(); !why.empty()) GTEST_SKIP() << why;
+  const RailedHosts hosts({100, 100});
+  if (!hosts.ready()) GTEST_SKIP() << "this kernel or container does not permit veth and tbf";
+  const Stream stream{.puts = 1200,
+                      .bytes = 64 * 1024,
+                      .in_flight = 8,
+                      .watched = "rail" + std::to_string(GetParam())};
+  std::thread up_again;
+  run(hosts, "auto", stream, [&](int message) {
+    if (message != 300) return;
+    EXPECT_TRUE(hosts.set_link(1, GetParam(), "down"));
+    up_again = std::thread([&] {
+      std::this_thread::sleep_for(std::chrono::seconds(2));
+      EXPECT_TRUE(hosts.set_link(1, GetParam(), "up"));
+    });
+    up_again.detach();
+  });
+  RecordProperty("longest_gap_s", std::to_string(seen_->longest_gap_s));
+  EXPECT_LT(seen_->longest_gap_s, 1.5);
+  // It is back.
+  EXPECT_GT(seen_->late_bytes, stream.puts / 6 * stream.bytes / 8);
+}
+
+}  // namespace
+}  // namespace lintel::test

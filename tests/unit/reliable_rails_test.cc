@@ -1,0 +1,237 @@
+// Connections with several paths: messages go by all of them and arrive once and in order,
+// whichever path stops working.
+#include <algorithm>
+#include <array>
+
+#include "unit/reliable_test_support.h"
+
+namespace lintel::test {
+namespace {
+
+constexpr ProcessId first_id{1, 10};
+constexpr ProcessId second_id{2, 20};
+constexpr uint64_t ms = 1'000'000;
+
+class RailsTest : public testing::Test {
+ protected:
+  // Frames by rail i go at that rate, in frames of the largest size; those of a rail that is cut
+  // are lost.
+  struct Rail {
+    uint64_t frame_ns = 0;
+    bool is_cut = false;
+    uint32_t longest = UINT32_MAX;
+    uint64_t frames = 0;
+    uint64_t data_frames = 0;
+    std::array<uint64_t, 2> free_ns{};
+  };
+
+  explicit RailsTest(unsigned rails = 2)
+      : first_(network_, first_id, {}, 1472, 256 * 1024, false, rails),
+        second_(network_, second_id, {}, 1472, 256 * 1024, false, rails) {
+    network_.script = [this](const LinkAddress& from, const LinkAddress& to, const Frame& frame) {
+      return carry(from, to, frame);
+    };
+    link_ = first_.connect(second_id);
+  }
+
+  std::vector<MemoryNetwork::Copy> carry(const LinkAddress& from, const LinkAddress& to,
+                                         const Frame& frame) {
+    EXPECT_EQ(rail_of(from), rail_of(to));
+    Rail& rail = rails_[rail_of(from)];
+    ++rail.frames;
+    if (header_of(frame).type == FrameType::data) ++rail.data_frames;
+    if (rail.is_cut || frame.size() > rail.longest) return {};
+    uint64_t& free_ns = rail.free_ns[from.bytes == address_of(first_id, rail_of(from)).bytes];
+    free_ns = std::max(free_ns, virtual_now_ns) + rail.frame_ns * frame.size() / 1472;
+    return {{frame, free_ns - virtual_now_ns}};
+  }
+
+  void send(unsigned count, uint32_t bytes = 1000) {
+    const uint64_t end_ns = virtual_now_ns + 60'000 * ms;
+    for (unsigned i = 0; i < count;) {
+      ASSERT_LT(virtual_now_ns, end_ns);
+      MessageHeader header{};
+      header.kind = MessageKind::put;
+      header.match_bits = sent_;
+      if (first_.send(link_, header, std::vector<std::byte>(bytes)) == SendStatus::sent) {
+        ++sent_;
+        ++i;
+        continue;
+      }
+      const uint64_t limit_ns = virtual_now_ns + 1;
+      ASSERT_TRUE(run_until(both(), [&] { return virtual_now_ns >= limit_ns; }));
+    }
+  }
+  // All messages arrive, once and in order.
+  void expect_all_arrive(uint64_t limit_ns = 10'000 * ms) {
+    ASSERT_TRUE(run_until(
+        both(), [&] { return second_.messages.size() >= sent_; }, limit_ns));
+    ASSERT_TRUE(run_until(
+        both(), [&] { return first_.transport().all_delivered(); }, limit_ns));
+    ASSERT_EQ(second_.messages.size(), sent_);
+    for (uint64_t i = 0; i < sent_; ++i) EXPECT_EQ(second_.messages[i].header.match_bits, i);
+    EXPECT_TRUE(first_.failed.empty());
+    EXPECT_TRUE(second_.failed.empty());
+  }
+  std::vector<MemoryProcess*> both() { return {&first_, &second_}; }
+  void connect() {
+    send(1);
+    expect_all_arrive();
+    run_for(both(), 5 * ms);
+  }
+
+  MemoryNetwork network_;
+  std::array<Rail, most_rails> rails_;
+  MemoryProcess first_;
+  MemoryProcess second_;
+  Link* link_;
+  uint64_t sent_ = 0;
+};
+
+TEST_F(RailsTest, FewMessagesGoByTheFirstRail) {
+  connect();
+  const uint64_t before = rails_[1].data_frames;
+  for (unsigned i = 0; i < 20; ++i) {
+    send(1, 8);
+    expect_all_arrive();
+  }
+  EXPECT_EQ(rails_[1].data_frames, before);
+}
+
+class RatedRailsTest : public RailsTest, public testing::WithParamInterface<unsigned> {};
+
+// The second rail is as fast, or three times as fast.
+TEST_P(RatedRailsTest, ALongStreamTakesTheSumOfTheRails) {
+  rails_[0].frame_ns = 12'000;
+  rails_[1].frame_ns = 12'000 / GetParam();
+  connect();
+  const uint64_t begin_ns = virtual_now_ns;
+  send(6000, 1300);
+  expect_all_arrive();
+  const auto spent_ns = static_cast<double>(virtual_now_ns - begin_ns);
+  const double least_ns = 6000 * 12'000.0 * 1400 / 1472 / (1 + GetParam());
+  EXPECT_LT(spent_ns * 0.9, least_ns) << rails_[0].data_frames << " and " << rails_[1].data_frames;
+}
+INSTANTIATE_TEST_SUITE_P(, RatedRailsTest, testing::Values(1, 3));
+
+TEST_F(RailsTest, ARailThatIsCutIsReplacedAndComesBack) {
+  rails_[0].frame_ns = rails_[1].frame_ns = 12'000;
+  connect();
+  for (const unsigned cut : {0u, 1u}) {
+    send(500);
+    rails_[cut].is_cut = true;
+    const uint64_t begin_ns = virtual_now_ns;
+    send(500);
+    expect_all_arrive(300 * ms);
+    EXPECT_LT(virtual_now_ns - begin_ns, 100 * ms);
+    send(30'000, 100);
+    expect_all_arrive();
+    run_for(both(), 400 * ms);
+    EXPECT_EQ(first_.transport().counters().paths_back, cut);
+    rails_[cut].is_cut = false;
+    send(100);
+    run_for(both(), 1100 * ms);
+    send(1000);
+    expect_all_arrive();
+    const uint64_t before = rails_[cut].data_frames;
+    send(1000);
+    expect_all_arrive();
+    EXPECT_GT(rails_[cut].data_frames, before + 200);
+  }
+}
+
+// Otherwise the connection would change its rail again and again.
+TEST_F(RailsTest, ARailThatLosesLongFramesIsNotUsed) {
+  rails_[1].longest = 1000;
+  rails_[0].frame_ns = rails_[1].frame_ns = 12'000;
+  connect();
+  send(2000, 1300);
+  expect_all_arrive();
+  EXPECT_EQ(rails_[1].data_frames, 0u);
+  EXPECT_EQ(first_.transport().counters().timeouts, 0u);
+}
+
+TEST_F(RailsTest, WithoutAnyRailThePeerTimesOut) {
+  connect();
+  rails_[0].is_cut = rails_[1].is_cut = true;
+  send(1);
+  ASSERT_TRUE(run_until(
+      both(), [&] { return !first_.failed.empty(); }, 20'000 * ms));
+}
+
+TEST_F(RailsTest, AnIdleConnectionSendsNoProbes) {
+  rails_[1].is_cut = true;
+  connect();
+  run_for(both(), 10'000 * ms);
+  const uint64_t before = rails_[0].frames + rails_[1].frames;
+  run_for(both(), 10'000 * ms);
+  EXPECT_EQ(rails_[0].frames + rails_[1].frames, before);
+}
+
+// Answers go by the rail by which the peer was heard, so that they arrive though the first one is
+// lost for a process that only receives.
+TEST_F(RailsTest, AnswersFollowTheSender) {
+  connect();
+  rails_[0].is_cut = true;
+  for (unsigned i = 0; i < 50; ++i) {
+    send(1);
+    expect_all_arrive(500 * ms);
+  }
+  EXPECT_LE(first_.transport().counters().timeouts, 2u);
+}
+
+// There would be no room for them in the frame.
+TEST_F(RailsTest, AHandshakeWithTooManyRailsIsRefused) {
+  for (const unsigned rails : {0u, most_rails - 1, most_rails, 255u}) {
+    FakePeer peer(network_, {3, 30 + rails}, second_id);
+    HandshakeBody body = peer.body();
+    body.rail_count = static_cast<uint8_t>(rails);
+    for (uint8_t i = 1; i < most_rails; ++i) body.rails[i - 1].bytes[0] = i;
+    HandshakeBody answer{};
+    peer.call(FrameType::hello, body);
+    second_.poll();
+    ASSERT_TRUE(peer.take_answer(FrameType::challenge, answer));
+    body.cookie = answer.cookie;
+    peer.call(FrameType::connect, body);
+    second_.poll();
+    EXPECT_EQ(peer.take_answer(FrameType::accept, answer), rails < most_rails) << rails;
+  }
+}
+
+TEST(PathHealth, ProbesGoMoreAndMoreRarelyUntilOneIsAnswered) {
+  PathHealth health;
+  EXPECT_TRUE(health.is_live());
+  EXPECT_EQ(health.due_ns(false), PathHealth::never);
+  health.suspend(ms);
+  std::vector<uint64_t> gaps;
+  for (uint32_t number = 100; number < 120; ++number) {
+    const uint64_t due_ns = health.due_ns(false);
+    health.probed(number, due_ns);
+    gaps.push_back(health.due_ns(false) - due_ns);
+  }
+  EXPECT_EQ(gaps[0], PathHealth::first_gap_ns);
+  EXPECT_EQ(gaps[1], 2 * PathHealth::first_gap_ns);
+  EXPECT_EQ(gaps.back(), PathHealth::longest_gap_ns);
+  EXPECT_EQ(health.due_ns(true), PathHealth::never) << "for nobody";
+  EXPECT_FALSE(health.take_answer(99)) << "of an earlier time";
+  EXPECT_FALSE(health.take_answer(120));
+  EXPECT_TRUE(health.take_answer(100));
+  EXPECT_TRUE(health.is_live());
+}
+
+TEST(PathHealth, ALossIsReportedOnceAndTheReturnToo) {
+  PathHealth health;
+  health.suspend(0);
+  for (uint32_t number = 0; number < 6; ++number) health.probed(number, number * ms);
+  using News = PathHealth::News;
+  EXPECT_EQ(health.take_news(true, PathHealth::lost_after_ns - 1), News::none) << "a short outage";
+  EXPECT_EQ(health.take_news(false, PathHealth::lost_after_ns), News::none) << "a silent peer";
+  EXPECT_EQ(health.take_news(true, PathHealth::lost_after_ns), News::lost);
+  EXPECT_EQ(health.take_news(true, 2 * PathHealth::lost_after_ns), News::none);
+  EXPECT_TRUE(health.take_answer(5));
+  EXPECT_EQ(health.take_news(true, 3 * PathHealth::lost_after_ns), News::back);
+  EXPECT_EQ(health.take_news(true, 3 * PathHealth::lost_after_ns), News::none);
+}
+
+}  // namespace
+}  // namespace lintel::test

@@ -1,0 +1,93 @@
+// Which network interfaces UDP uses beside the first one, and with which of a peer each is paired.
+#include "udp/udp_rails.h"
+
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <sched.h>
+
+#include <cstring>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "support/ethernet.h"
+#include "udp_test_support.h"
+
+namespace lintel::test {
+namespace {
+
+TEST(UdpRailsTest, NearIsWhatSharesAProcessor) {
+  EXPECT_TRUE(shares_processor("0-3,8", {8, 9}));
+  EXPECT_TRUE(shares_processor("0-3,8", {2}));
+  EXPECT_FALSE(shares_processor("0-3,8", {4, 5, 6, 7, 9}));
+  EXPECT_TRUE(shares_processor("", {4})) << "nothing is known";
+  EXPECT_TRUE(shares_processor("0-3", {}));
+}
+
+bool add_interface(const std::string& name, const std::string& address, const std::string& mtu) {
+  return run_command("ip link add " + name + " type veth peer name far-" + name) &&
+         run_command("ip link set " + name + " up mtu " + mtu) &&
+         run_command("ip address add " + address + "/24 dev " + name);
+}
+
+RailAddress rail_at(const char* address) {
+  RailAddress rail;
+  in_addr bytes{};
+  EXPECT_EQ(inet_pton(AF_INET, address, &bytes), 1);
+  std::memcpy(rail.bytes.data(), &bytes, sizeof bytes);
+  return rail;
+}
+
+std::vector<std::string> names_of(const UdpRails& rails) {
+  std::vector<std::string> names;
+  for (const UdpRail& rail : rails.further) names.push_back(rail.interface);
+  return names;
+}
+
+void expect_choice(const NodeIdentity& host) {
+  using Names = std::vector<std::string>;
+  const UdpRails all = find_udp_rails(host, "auto");
+  EXPECT_EQ(names_of(all), (Names{"second", "third"}));
+  EXPECT_NE(all.reason.find("narrow has an MTU of 1300"), std::string::npos) << all.reason;
+  EXPECT_TRUE(find_udp_rails(host, "1").further.empty());
+  EXPECT_EQ(names_of(find_udp_rails(host, "2")), (Names{"second"}));
+  EXPECT_EQ(names_of(find_udp_rails(host, "first,third")), (Names{"third"}));
+}
+
+void expect_pairs(const UdpLink& link) {
+  const LinkAddress first = udp_address_of(find_udp_host("first"), {0x0a4f0002, 7});
+  const RailAddress told[] = {rail_at("10.81.0.2"), rail_at("10.99.0.2"), rail_at("10.80.0.2")};
+  LinkAddress to[most_rails];
+  ASSERT_EQ(link.pair_rails({0x0a4f0002, 7}, told, 3, first, to), 3u);
+  EXPECT_EQ(to[0].without_rail(), first);
+  EXPECT_EQ(to[0].rail(), UdpSocket::plain_rail);
+  EXPECT_EQ(udp_address_text(to[1]), "10.80.0.2:1031");
+  EXPECT_EQ(to[1].rail(), 1u);
+  EXPECT_EQ(udp_address_text(to[2]), "10.81.0.2:1031");
+  EXPECT_EQ(to[2].rail(), 2u);
+  EXPECT_EQ(link.pair_rails({0x0a4f0001, 8}, told, 3, first, to), 0u) << "of this node";
+}
+
+TEST(UdpRailsTest, InterfacesOfTheSameNetworkArePaired) {
+  bool possible = false;
+  std::thread([&] {
+    possible = unshare(CLONE_NEWNET) == 0 && add_interface("first", "10.79.0.1", "1400") &&
+               add_interface("second", "10.80.0.1", "1400") &&
+               add_interface("third", "10.81.0.1", "1500") &&
+               add_interface("narrow", "10.82.0.1", "1300");
+    if (!possible) return;
+    UdpSettings settings;
+    settings.host = find_udp_host("first");
+    settings.pid = 7;
+    expect_choice(settings.host);
+    settings.rails = find_udp_rails(settings.host, "auto");
+    std::unique_ptr<UdpLink> link;
+    std::string reason;
+    ASSERT_EQ(UdpLink::open(settings, link, reason), OpenStatus::opened) << reason;
+    expect_pairs(*link);
+  }).join();
+  if (!possible) GTEST_SKIP() << "a network of its own needs root, and the command ip (iproute2)";
+}
+
+}  // namespace
+}  // namespace lintel::test
