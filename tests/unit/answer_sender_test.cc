@@ -23,7 +23,7 @@ class AnswerSenderTest : public ::testing::Test {
     std::vector<std::byte> payload(largest_reply_bytes);
     const Piece piece{payload.data(), payload.size()};
     const uint32_t before = to.peer.queue.long_answers;
-    to.route.transport.status = SendStatus::queue_full;
+    to.transport.status = SendStatus::queue_full;
     for (unsigned i = 0; i < count; ++i) sender_.send(to.peer, reply(), &piece, 1);
     return to.peer.queue.long_answers - before;
   }
@@ -166,7 +166,7 @@ TEST_F(AnswerSenderTest, APeerThatTakesNoAnswersLeavesRoomForTheOthers) {
   EXPECT_EQ(queue_long(third, 1), 0u);
   ConnectedPeer fourth;
   EXPECT_EQ(queue_long(fourth, 1), 1u);
-  EXPECT_EQ(sender_.queue.long_answers(), 2 * long_replies);
+  EXPECT_EQ(sender_.long_answers(), 2 * long_replies);
 }
 
 TEST_F(AnswerSenderTest, OnePeerGetsNoMoreThanItsShareOfALargePool) {
@@ -213,7 +213,7 @@ TEST_F(AnswerSenderTest, WhatAPeerThatIsGoneHeldIsGivenBack) {
   EXPECT_GT(resident_bytes(), before + most_long_answers_of_peer * largest_reply_bytes / 2);
   lose_the_peer();
   EXPECT_LT(resident_bytes(), before + most_long_answers_of_peer * largest_reply_bytes / 8);
-  EXPECT_EQ(large.queue.long_answers(), 0u);
+  EXPECT_EQ(large.long_answers(), 0u);
   EXPECT_EQ(to_.peer.queue.answers, 0u);
 }
 

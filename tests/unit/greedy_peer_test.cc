@@ -49,9 +49,7 @@ class GreedyPeerTest : public test::BareTargetTest {
     ASSERT_TRUE(
         wait_until([&] { return transport.send(link, header, nullptr, 0) == SendStatus::sent; }));
   }
-  [[nodiscard]] uint32_t waiting() const {
-    return physical().target().answers().queue.long_answers();
-  }
+  [[nodiscard]] uint32_t waiting() const { return physical().target().answers().long_answers(); }
 
   std::vector<std::byte> memory_ = test::pattern(1, largest_reply_bytes);
   Link* target_link_ = nullptr;
