@@ -121,20 +121,19 @@ struct Channel {
   std::unique_ptr<QueuePair> queue_pair;
 
   // --- the poller
-  bool connected = false;     // the other end's address is known
   ReceivedMessages received;  // Arrivals
   ChannelStop stop;           // Channels, ChannelChange
   LastUse last_use;           // IdleChannels
+  bool connected = false;     // the other end's address is known
 
   // --- under the lock of the link
   QueuePairAddress peer;
   uint32_t peer_index = 0;
+  uint32_t exposures_to_withdraw = 0;  // Exposures
   SendQueue queue;
-  SentMessages sent;         // MessageSender
-  ChannelAccesses accesses;  // RemoteAccesses
-  // Used by Exposures.
-  ExposedMemory* exposures = nullptr;
-  uint32_t exposures_to_withdraw = 0;
+  SentMessages sent;                   // MessageSender
+  ChannelAccesses accesses;            // RemoteAccesses
+  ExposedMemory* exposures = nullptr;  // Exposures
 
   // Whether accesses to memory are under way, by either end: these may take longer than the idle
   // time after which a queue pair is stopped.

@@ -66,8 +66,8 @@ class SendQueue {
   uint32_t channel_index_ = 0;
   uint32_t posted_ = 0;
   uint32_t retired_ = 0;
-  uint32_t unsignalled_ = 0;
-  unsigned held_count_ = 0;
+  uint16_t unsignalled_ = 0;
+  uint16_t held_count_ = 0;
   ibv_send_wr held_[most_held];
   ibv_sge held_pieces_[most_held];
   PostedRequest records_[capacity];
