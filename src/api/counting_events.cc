@@ -135,7 +135,7 @@ struct BriefCounterWait {
   ptl_size_t test;
   ptl_ct_event_t* event;
 
-  void begin() const noexcept {}
+  [[nodiscard]] bool begin() const noexcept { return true; }
   [[nodiscard]] bool is_over() const noexcept {
     *event = counter.get();
     return event->success >= test && counter.handle.is(handle);

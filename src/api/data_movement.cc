@@ -22,6 +22,16 @@ constexpr Call ptl_atomic_sync{"PtlAtomicSync", "spec 3.15.8"};
   return start_request(*interface, request);
 }
 
+// PtlPut() beside its common cases, and with bad arguments.
+[[gnu::noinline]] int put_in_general(ptl_handle_md_t md_handle, ptl_size_t local_offset,
+                                     ptl_size_t length, ptl_ack_req_t ack_req,
+                                     ptl_process_t target_id, ptl_pt_index_t pt_index,
+                                     ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                                     void* user_ptr, ptl_hdr_data_t hdr_data) noexcept {
+  return start(movement(ptl_put, MessageKind::put, {md_handle, local_offset}, {}, length, ack_req,
+                        {target_id, pt_index, match_bits, remote_offset}, user_ptr, hdr_data));
+}
+
 }  // namespace
 
 extern "C" {
@@ -30,8 +40,28 @@ int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length
            ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
            ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
            ptl_hdr_data_t hdr_data) noexcept {
-  return start(movement(ptl_put, MessageKind::put, {md_handle, local_offset}, {}, length, ack_req,
-                        {target_id, pt_index, match_bits, remote_offset}, user_ptr, hdr_data));
+  const DescriptorOfInterface found = resolve_descriptor(md_handle);
+  ProcessId id;
+  Peer* peer;
+  if (found.descriptor == nullptr || !found.descriptor->region.contains(local_offset, length) ||
+      pt_index > static_cast<ptl_pt_index_t>(largest_pt_index) || ack_req > PTL_OC_ACK_REQ ||
+      length > found.interface->limits().max_msg_size ||
+      !find_recent_peer(*found.interface, *found.descriptor,
+                        {target_id.phys.nid, target_id.phys.pid}, &id, &peer) ||
+      peer == nullptr) [[unlikely]]
+    return put_in_general(md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits,
+                          remote_offset, user_ptr, hdr_data);
+  // Two objects: that of puts to others stays in registers.
+  const auto call = [&] {
+    return PutCall{*found.descriptor, local_offset,  length,   ack_req, pt_index,
+                   match_bits,        remote_offset, user_ptr, hdr_data};
+  };
+  if (peer->route.in_process_sends == nullptr
+          ? Initiator::put_in_place(*found.interface, *peer, call())
+          : is_plain_call(call()) && deliver_to_self(*found.interface, *peer, call())) [[likely]]
+    return PTL_OK;
+  return put_in_general(md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits,
+                        remote_offset, user_ptr, hdr_data);
 }
 
 int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,

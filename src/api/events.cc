@@ -92,16 +92,20 @@ struct BriefQueueWait {
   ptl_handle_eq_t handle;
   ptl_event_t* event;
 
-  void begin() const noexcept LINTEL_REQUIRES(polling) {
+  [[nodiscard, gnu::always_inline]] bool begin() const noexcept LINTEL_REQUIRES(polling) {
     object.queue.await(event);
-    if (!object.handle.is(handle)) [[unlikely]]
-      object.queue.end_await();
+    if (object.handle.is(handle)) [[likely]]
+      return true;
+    object.queue.end_await();
+    return false;
   }
-  [[nodiscard]] bool is_over() const noexcept LINTEL_REQUIRES(polling) {
-    return object.handle.is(handle) &&
-           (!object.queue.is_awaited() || object.queue.try_get(event) == GetStatus::ok);
+  [[nodiscard, gnu::always_inline]] bool is_over() const noexcept LINTEL_REQUIRES(polling) {
+    return !object.queue.is_awaited() ||
+           (object.handle.is(handle) && object.queue.try_get(event) == GetStatus::ok);
   }
-  void end() const noexcept LINTEL_REQUIRES(polling) { object.queue.end_await(); }
+  [[gnu::always_inline]] void end() const noexcept LINTEL_REQUIRES(polling) {
+    object.queue.end_await();
+  }
 };
 
 [[gnu::noinline]] int poll_for_event(PhysicalInterface& physical, EventQueueObject& object,
@@ -143,7 +147,8 @@ struct BriefQueueWait {
 [[gnu::noinline]] int poll_in_passing(const ptl_handle_eq_t* handles, unsigned size,
                                       ptl_event_t* event, unsigned* which, PassingPolls& polls,
                                       EventQueueObject& last) noexcept {
-  return polls.poll(last.queue.round_seen) ? take_event(handles, size, event, which) : PTL_EQ_EMPTY;
+  return polls.poll(last.queue.round_seen, AnyWork{}) ? take_event(handles, size, event, which)
+                                                      : PTL_EQ_EMPTY;
 }
 
 // PtlEQPoll() when all queues are empty. `last`: the last of them.
@@ -222,10 +227,11 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
   if (found.object == nullptr) [[unlikely]]
     return refuse_handle(eq_get, "eq_handle", eq_handle, HandleType::event_queue);
   if (event == nullptr) return refuse_null(eq_get, "event");
-  GetStatus status = found.object->queue.get(event);
+  const GetStatus status = found.object->queue.get(event);
   if (status == GetStatus::empty &&
-      found.interface->physical().passing_polls().poll(found.object->queue.round_seen))
-    status = found.object->queue.get(event);
+      found.interface->physical().passing_polls().poll(
+          found.object->queue.round_seen, BriefQueueWait{*found.object, eq_handle, event}))
+    return PTL_OK;
   return code_of(status);
 }
 

@@ -75,6 +75,7 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md
   descriptor.options = md->options;
   descriptor.event_queue = event_queue;
   descriptor.counter = counter;
+  descriptor.dropped = &interface->status.dropped;
   descriptor.recent_peer.store(nullptr, std::memory_order_relaxed);
   if (event_queue != nullptr) use_event_queue(*event_queue);
   *md_handle = descriptor.handle.begin(interface->handle_family(

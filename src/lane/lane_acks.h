@@ -3,7 +3,6 @@
 // Message path.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "lane/lane_layout.h"
@@ -17,38 +16,39 @@ class LaneAckWriter {
   void attach(LaneControl* lane) noexcept {
     lane_ = lane;
     sent_ = lane->acks_taken.load(std::memory_order_relaxed);
-    free_ = lane_ack_places;
+    room_end_ = sent_ + lane_ack_places;
     next_ = 0;
   }
   // Returns the number of cookies that found a place, from the first on. `count` is not 0.
   [[nodiscard]] unsigned push(const uint32_t* cookies, unsigned count) noexcept {
     LINTEL_ASSERT(count != 0);
-    if (count > free_) [[unlikely]] {
-      const uint32_t used = sent_ - lane_->acks_taken.load(std::memory_order_acquire);
-      free_ = lane_ack_places - std::min(used, lane_ack_places);
-      count = std::min(count, free_);
-      if (count == 0) return 0;
-    }
-    LaneAcks& acks = lane_->acks;
-    uint32_t next = next_;
-    const uint32_t* const end = cookies + count;
-    do {
-      LINTEL_ASSERT(next < lane_ack_places);
-      acks.cookies[next].store(*cookies, std::memory_order_relaxed);
-      next = next + 1 == lane_ack_places ? 0 : next + 1;
-    } while (++cookies != end);
-    next_ = next;
-    free_ -= count;
-    sent_ += count;
-    acks.sent.store(sent_, std::memory_order_release);
-    return count;
+    unsigned done = 0;
+    while (done != count && has_room()) add(cookies[done++]);
+    if (done != 0) publish();
+    return done;
   }
+  // One by one: add() while there is room, then publish() all.
+  [[nodiscard]] bool has_room() noexcept { return sent_ != room_end_ || refresh_room(); }
+  void add(uint32_t cookie) noexcept {
+    LINTEL_ASSERT(next_ < lane_ack_places && sent_ != room_end_);
+    lane_->acks.cookies[next_].store(cookie, std::memory_order_relaxed);
+    next_ = next_ + 1 == lane_ack_places ? 0 : next_ + 1;
+    ++sent_;
+  }
+  void publish() noexcept { lane_->acks.sent.store(sent_, std::memory_order_release); }
 
  private:
+  [[nodiscard, gnu::noinline]] bool refresh_room() noexcept {
+    const uint32_t taken = lane_->acks_taken.load(std::memory_order_acquire);
+    if (sent_ - taken >= lane_ack_places) return false;
+    room_end_ = taken + lane_ack_places;
+    return true;
+  }
+
   LaneControl* lane_ = nullptr;
-  uint32_t sent_ = 0;  // acknowledgements ever sent, modulo 2^32
-  uint32_t free_ = 0;  // free places, as far as known
-  uint32_t next_ = 0;  // place of the next one
+  uint32_t sent_ = 0;      // acknowledgements ever added, modulo 2^32
+  uint32_t room_end_ = 0;  // value of sent_ up to which places are known to be free
+  uint32_t next_ = 0;      // place of the next one
 };
 
 // The consumer's end.

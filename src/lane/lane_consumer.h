@@ -19,30 +19,37 @@ class LaneConsumer {
   void attach(LaneControl* lane, const LaneGeometry& geometry) noexcept;
   [[nodiscard]] bool attached() const noexcept { return lane_ != nullptr; }
 
-  [[nodiscard]] bool ready() const noexcept {
-    return next_.is_published_by(word_of(ring_.at(next_)).load(std::memory_order_acquire)) ||
-           acks_.ready();
+  // A hint: what takes the message reads the word again.
+  [[nodiscard]] bool message_waits() const noexcept {
+    return next_.is_published_by(word_of(ring_.at(next_)).load(std::memory_order_relaxed));
   }
+  [[nodiscard]] bool ready() const noexcept { return message_waits() || acks_.ready(); }
 
   // The acknowledgements of the lane.
   [[nodiscard]] LaneAckReader& acks() noexcept { return acks_; }
-  enum class Waiting : uint8_t {
-    nothing,  // no message
-    single,   // one message, whose payload lies in its cell
-    other,    // more, or longer, or malformed: call peek()
-  };
-  // Describes the message as peek() if a single one waits.
-  [[nodiscard, gnu::always_inline]] Waiting peek_single(InboundMessage& message) noexcept {
+  // Hands up the message that waits at the front if it is a plain put, and acknowledges it in
+  // `acks` (nullptr: there are none). `acknowledged` is set if LaneAckWriter::publish() is to
+  // follow. False: it is another message. release_taken() follows.
+  [[nodiscard, gnu::always_inline]] bool deliver_put(MessageSink& sink, Link& link,
+                                                     LaneAckWriter* acks,
+                                                     bool& acknowledged) noexcept
+      LINTEL_REQUIRES(polling) {
     LaneCell& cell = ring_.at(next_);
-    const uint32_t word = word_of(cell).load(std::memory_order_acquire);
-    if (!next_.is_published_by(word)) return Waiting::nothing;
-    CellPlace behind = next_;
-    ring_.advance(behind);
-    if (behind.is_published_by(word_of(ring_.at(behind)).load(std::memory_order_relaxed)) ||
-        (word & 0xffff) > lane_inline_bytes || !accept(cell, word, message)) [[unlikely]]
-      return Waiting::other;
-    peeked_ = behind;
-    return Waiting::single;
+    const uint64_t first =
+        std::atomic_ref(reinterpret_cast<uint64_t&>(cell.header)).load(std::memory_order_acquire);
+    const auto word = static_cast<uint32_t>(first);
+    const bool asked = asks_for_ack(first);
+    LINTEL_ASSERT(next_.is_published_by(word));
+    if (!is_plain_put(first) || (word & 0xffff) > lane_inline_bytes ||
+        (asked && (acks == nullptr || !acks->has_room()))) [[unlikely]]
+      return false;
+    if (sink.on_put(link, cell, first, word & 0xffff) && asked) {
+      acks->add(static_cast<uint32_t>(HeaderWords(cell.header).rank_and_cookie() >> 32));
+      acknowledged = true;
+    }
+    ring_.advance(next_);
+    ++taken_;
+    return true;
   }
   // Describes up to `max` waiting messages without releasing them; their payloads stay in place
   // until release(). Stops before a malformed one and sets `malformed`: nothing after it can be
@@ -70,6 +77,10 @@ class LaneConsumer {
   [[nodiscard]] bool release(unsigned count) noexcept {
     next_ = peeked_;
     taken_ += count;
+    return release_taken();
+  }
+  // The same after deliver_puts().
+  [[nodiscard]] bool release_taken() noexcept {
     LINTEL_ASSERT(taken_ - published_ <= ring_.count());
     if (taken_ - published_ < cells_kept_ && far_bytes_ < bytes_kept_) [[likely]]
       return false;

@@ -25,15 +25,12 @@
 
 namespace lintel {
 
-inline constexpr uint32_t lane_near_bytes = 16;    // payload in the cache line of the header
-inline constexpr uint32_t lane_inline_bytes = 80;  // payload in the cell
+inline constexpr uint32_t lane_near_bytes = 16;  // payload in the cache line of the header
+inline constexpr uint32_t lane_inline_bytes = cell_payload_bytes;  // payload in the cell
 inline constexpr uint32_t lane_max_payload_bytes = 8192;
 
-struct alignas(128) LaneCell {
-  MessageHeader header;
-  std::byte payload[lane_inline_bytes];  // or its offset in the byte ring, uint32_t
-};
-static_assert(sizeof(LaneCell) == 128 && offsetof(LaneCell, payload) == 48);
+// The payload of a longer message is its offset in the byte ring, uint32_t.
+using LaneCell = MessageCell;
 
 // Acknowledgements by their cookies, in order. The producer's line.
 inline constexpr uint32_t lane_ack_places = 15;

@@ -25,8 +25,8 @@ bool LaneProducer::attach(LaneControl* lane, const LaneGeometry& geometry,
   next_ = {};
   acks_.attach(lane);
   cells_ahead_ = geometry.cell_after(0, prefetch_distance);
-  free_cells_ = geometry.cells;
   sent_ = lane->released.load(std::memory_order_relaxed);
+  room_end_ = sent_ + geometry.cells;
   room_asked_ = false;
   lane_ = lane;
   return true;
@@ -37,9 +37,9 @@ bool LaneProducer::refresh_room() noexcept {
   const uint32_t released = lane_->released.load(std::memory_order_acquire);
   const uint32_t in_flight = sent_ - released;
   // No cell was released, or the value is invalid: more cells in flight than before.
-  if (in_flight >= ring_.count() - free_cells_) return false;
+  if (in_flight >= ring_.count() - free_cells()) return false;
   LINTEL_ASSERT(in_flight < ring_.count());
-  free_cells_ = ring_.count() - in_flight;
+  room_end_ = released + ring_.count();
   room_asked_ = false;
   bytes_.note_released(ring_.cell_before(next_, in_flight + 1));
   return true;
@@ -47,7 +47,7 @@ bool LaneProducer::refresh_room() noexcept {
 
 SendStatus LaneProducer::refuse_full() noexcept {
   // The value of `released` with which the lane was full; the current one may be higher.
-  full_at_.store(sent_ - (ring_.count() - free_cells_), std::memory_order_relaxed);
+  full_at_.store(room_end_ - ring_.count(), std::memory_order_relaxed);
   if (!room_asked_) lane_->wants_room.store(1, std::memory_order_relaxed);
   room_asked_ = true;
   return SendStatus::queue_full;
@@ -63,7 +63,7 @@ SendStatus LaneProducer::push_in_general(const MessageHeader& header, const Piec
     return refuse_full();
   LaneCell& cell = ring_.at(next_);
   if (!gather(cell.payload, pieces, count)) return SendStatus::inaccessible;
-  publish(cell, header, static_cast<uint32_t>(length));
+  send(cell, header, static_cast<uint32_t>(length));
   return SendStatus::sent;
 }
 
@@ -82,7 +82,7 @@ SendStatus LaneProducer::push_far(const MessageHeader& header, const Piece* piec
   LaneCell& cell = ring_.at(next_);
   std::memcpy(cell.payload, &room.offset, sizeof room.offset);
   bytes_.take(room);
-  publish(cell, header, bytes);
+  send(cell, header, bytes);
   bytes_.prefetch_behind(room);
   return SendStatus::sent;
 }

@@ -38,14 +38,32 @@ class LaneProducer {
   [[nodiscard, gnu::always_inline]] SendStatus push(const MessageHeader& header,
                                                     const Piece* pieces, unsigned count) noexcept {
     const uint64_t length = count == 0 ? 0 : pieces->length;
-    if (count > 1 || length > lane_inline_bytes || free_cells_ == 0) [[unlikely]]
+    if (count > 1 || length > lane_inline_bytes || free_cells() == 0) [[unlikely]]
       return push_in_general(header, pieces, count);
     LaneCell& cell = ring_.at(next_);
     // Payload bytes come from the application, whose memory may not be there (PTL_NI_SEGV).
     if (length != 0 && !guarded_copy(cell.payload, pieces->base, length)) [[unlikely]]
       return SendStatus::inaccessible;
-    publish(cell, header, static_cast<uint32_t>(length));
+    send(cell, header, static_cast<uint32_t>(length));
     return SendStatus::sent;
+  }
+
+  // Cell of the next message; nullptr: none is known to be free.
+  [[nodiscard]] LaneCell* next_cell() const noexcept {
+    return free_cells() != 0 ? &ring_.at(next_) : nullptr;
+  }
+  // Sends the message in next_cell(), as Transport::publish().
+  [[gnu::always_inline]] void publish(LaneCell& cell, uint64_t first_word,
+                                      uint32_t length) noexcept {
+    LINTEL_ASSERT(free_cells() != 0 && free_cells() <= ring_.count());
+    LINTEL_ASSERT(&cell == &ring_.at(next_) && length <= lane_max_payload_bytes);
+    LINTEL_ASSERT(static_cast<uint32_t>(first_word) == 0);
+    std::atomic_ref(reinterpret_cast<uint64_t&>(cell.header))
+        .store(first_word | next_.link_word(length), std::memory_order_release);
+    bytes_.note_published(next_.cell());
+    ++sent_;
+    ring_.advance(next_);
+    prefetch_ahead(length);
   }
 
   // The acknowledgements to the lane.
@@ -72,7 +90,7 @@ class LaneProducer {
   // is attached. For debuggers.
   [[nodiscard]] uint32_t cells() const noexcept { return attached() ? ring_.count() : 0; }
   [[nodiscard]] uint32_t cells_in_flight() const noexcept {
-    return cells() - (attached() ? free_cells_ : 0);
+    return cells() - (attached() ? free_cells() : 0);
   }
 
  private:
@@ -82,16 +100,19 @@ class LaneProducer {
   static constexpr uint32_t stream_length = 4;
 
   bool refresh_room() noexcept;
-  bool reserve_cell() noexcept { return free_cells_ != 0 || refresh_room(); }
+  // Number of free cells, as far as known.
+  [[nodiscard]] uint32_t free_cells() const noexcept { return room_end_ - sent_; }
+  bool reserve_cell() noexcept { return free_cells() != 0 || refresh_room(); }
   SendStatus refuse_full() noexcept;
   SendStatus push_in_general(const MessageHeader& header, const Piece* pieces,
                              unsigned count) noexcept;
   SendStatus push_far(const MessageHeader& header, const Piece* pieces, unsigned count,
                       uint64_t length) noexcept;
   // Copies the words in which MessageHeader::set() stored it, so that no load waits for stores to
-  // reach the cache. The first word goes last and publishes.
-  static void publish_header(MessageHeader& to, const MessageHeader& from,
-                             uint32_t link_word) noexcept {
+  // reach the cache. The first word publishes.
+  [[gnu::always_inline]] void send(LaneCell& cell, const MessageHeader& from,
+                                   uint32_t length) noexcept {
+    MessageHeader& to = cell.header;
     const auto copy = [](auto& target, const auto& source) {
       std::atomic_ref(target).store(source, std::memory_order_relaxed);
     };
@@ -105,30 +126,17 @@ class LaneProducer {
     copy(to.hdr_data, from.hdr_data);
     uint32_t kinds;
     std::memcpy(&kinds, &from.kind, sizeof kinds);
-    std::atomic_ref(reinterpret_cast<uint64_t&>(to))
-        .store(uint64_t{kinds} << 32 | link_word, std::memory_order_release);
+    publish(cell, uint64_t{kinds} << 32, length);
   }
   // Cache lines that the consumer read a lap ago come back before they are needed.
   void prefetch_ahead(uint32_t length) noexcept {
     const uint32_t streak = streak_.load(std::memory_order_relaxed) + 1;
     streak_.store(streak, std::memory_order_relaxed);
-    if (streak <= stream_length || free_cells_ <= prefetch_distance) return;
+    if (streak <= stream_length || free_cells() <= prefetch_distance) return;
     const auto* cell = reinterpret_cast<const std::byte*>(&ring_.beyond(next_, cells_ahead_));
     prefetch_for_write(cell);
     if (length > lane_near_bytes && length <= lane_inline_bytes) prefetch_for_write(cell + 64);
   }
-  [[gnu::always_inline]] void publish(LaneCell& cell, const MessageHeader& header,
-                                      uint32_t length) noexcept {
-    LINTEL_ASSERT(free_cells_ != 0 && free_cells_ <= ring_.count());
-    LINTEL_ASSERT(&cell == &ring_.at(next_));
-    publish_header(cell.header, header, next_.link_word(length));
-    bytes_.note_published(next_.cell());
-    ++sent_;
-    --free_cells_;
-    ring_.advance(next_);
-    prefetch_ahead(length);
-  }
-
   LaneControl* lane_ = nullptr;
   CellRing ring_;
   CellPlace next_;
@@ -136,7 +144,7 @@ class LaneProducer {
   ByteRing bytes_;
   uint32_t cells_ahead_ = 0;  // distance from the next cell to the one to be prefetched
   uint32_t sent_ = 0;         // cells published in all, modulo 2^32
-  uint32_t free_cells_ = 0;   // number of free cells, as far as known
+  uint32_t room_end_ = 0;     // value of sent_ up to which cells are known to be free
   bool room_asked_ = false;   // room was requested since cells were last released
   bool wants_data_ = false;
   std::atomic<uint32_t> streak_{0};   // messages sent since one came in the other direction

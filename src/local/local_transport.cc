@@ -117,14 +117,14 @@ unsigned LocalTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   unsigned total = 0;
   // All that is there: the core polls again only after another send.
   while (total < budget) {
-    InboundMessage message;
+    bool acknowledged = false;
     uint32_t cookie;
-    const LaneConsumer::Waiting waiting = consumer_.peek_single(message);
-    if (waiting == LaneConsumer::Waiting::single) [[likely]] {
-      sink.on_messages(link_, &message, 1);
-      static_cast<void>(consumer_.release(1));
+    if (consumer_.message_waits() &&
+        consumer_.deliver_put(sink, link_, &producer_.acks(), acknowledged)) [[likely]] {
+      if (acknowledged) producer_.acks().publish();
+      static_cast<void>(consumer_.release_taken());
       ++total;
-    } else if (waiting == LaneConsumer::Waiting::nothing && consumer_.acks().take_single(cookie)) {
+    } else if (consumer_.acks().take_single(cookie)) {
       sink.on_acknowledgements(link_, &cookie, 1);
       ++total;
     } else if (consumer_.ready()) {

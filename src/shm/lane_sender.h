@@ -60,7 +60,8 @@ class LaneSender {
     if (!producer_.attach(claim.control, claim.geometry, claim.data_bytes)) return false;
     segment_ = &segment;
     doorbell_ = &segment.doorbell();
-    lane_.store(claim.lane, std::memory_order_relaxed);
+    full_fence_ = doorbell_->wants_full_fence();
+    lane_.store(claim.lane, std::memory_order_release);
     return true;
   }
   // No thread sends meanwhile.
@@ -82,10 +83,33 @@ class LaneSender {
     const SendStatus status = producer_.push(header, pieces, count);
     if (status != SendStatus::sent) [[unlikely]]
       return send_after(status, header, pieces, count);
-    doorbell_->ring_if_sleeping();
+    doorbell_->ring_if_sleeping(full_fence_);
     if (blocked()) [[unlikely]]
       blocked_.store(false, std::memory_order_relaxed);
     return SendStatus::sent;
+  }
+  // See Link::next_cell. While the last send found the lane full, the next one tells RoomWait.
+  [[nodiscard]] MessageCell* next_cell() const noexcept {
+    return blocked() ? nullptr : producer_.next_cell();
+  }
+  // See Transport::publish(). Returns next_cell().
+  [[gnu::always_inline]] MessageCell* publish(MessageCell& cell, uint64_t first_word,
+                                              uint32_t length) noexcept {
+    LINTEL_ASSERT(!blocked());
+    note_sending();
+    producer_.publish(cell, first_word, length);
+    doorbell_->ring_if_sleeping(full_fence_);
+    return producer_.next_cell();
+  }
+  // The acknowledgements to the lane, written by the poller: another thread may attach a lane
+  // meanwhile. nullptr: there is no lane.
+  [[nodiscard]] LaneAckWriter* acks() noexcept LINTEL_REQUIRES(polling) {
+    return lane_.load(std::memory_order_acquire) == no_lane ? nullptr : &producer_.acks();
+  }
+  void publish_acks() noexcept LINTEL_REQUIRES(polling) {
+    note_sending();
+    producer_.acks().publish();
+    doorbell_->ring_if_sleeping(full_fence_);
   }
   // See Transport::acknowledge().
   [[nodiscard]] unsigned acknowledge(const uint32_t* cookies, unsigned count) noexcept {
@@ -93,7 +117,7 @@ class LaneSender {
       return 0;
     note_sending();
     const unsigned sent = producer_.acks().push(cookies, count);
-    if (sent != 0) doorbell_->ring_if_sleeping();
+    if (sent != 0) doorbell_->ring_if_sleeping(full_fence_);
     return sent;
   }
   // A message came the other way. Any thread.
@@ -122,6 +146,7 @@ class LaneSender {
   LaneProducer producer_;
   const PeerSegment* segment_ = nullptr;
   Doorbell* doorbell_ = nullptr;
+  bool full_fence_ = false;  // Doorbell::wants_full_fence()
   std::atomic<uint32_t> lane_{no_lane};
   std::atomic<bool> blocked_{false};
 };

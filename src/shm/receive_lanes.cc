@@ -19,13 +19,53 @@ ReceiveLanes::ReceiveLanes(const Segment& segment, Malformed on_malformed)
   active_.reserve(lanes_.size());
 }
 
+// Delivers and acknowledges the puts at the front of the lane, up to another message. Straight code
+// for a single one.
+unsigned ReceiveLanes::take_messages(MessageSink& sink, Lane& lane, unsigned budget) noexcept {
+  note_received();
+  LaneSender& sender = lane.link->sender;
+  bool acknowledged = false;
+  if (!lane.consumer.deliver_put(sink, *lane.link, sender.acks(), acknowledged)) [[unlikely]]
+    return take_burst(sink, lane, budget);
+  unsigned count = 1;
+  if (lane.consumer.message_waits()) [[unlikely]]
+    count += take_more(sink, lane, std::min(burst, budget) - 1, acknowledged);
+  if (acknowledged) sender.publish_acks();
+  note_delivery(lane);
+  if (lane.consumer.release_taken()) [[unlikely]]
+    wake_sleeping_producer(lane);
+  // A stream of messages must not hold up acknowledgements.
+  return count == 1 || !lane.consumer.acks().ready() ? count : count + take_acks(sink, lane);
+}
+
+[[gnu::noinline]] unsigned ReceiveLanes::take_more(MessageSink& sink, Lane& lane, unsigned most,
+                                                   bool& acknowledged) noexcept {
+  unsigned count = 0;
+  while (count != most && lane.consumer.message_waits()) {
+    note_received();
+    if (!lane.consumer.deliver_put(sink, *lane.link, lane.link->sender.acks(), acknowledged)) break;
+    ++count;
+  }
+  return count;
+}
+
+unsigned ReceiveLanes::take_acks(MessageSink& sink, Lane& lane) noexcept {
+  uint32_t cookie;
+  if (!lane.consumer.acks().take_single(cookie)) return take_burst(sink, lane, burst);
+  note_delivery(lane);
+  sink.on_acknowledgements(*lane.link, &cookie, 1);
+  return 1;
+}
+
 unsigned ReceiveLanes::poll_hot(MessageSink& sink, unsigned budget) noexcept {
   unsigned total = 0;
   for (unsigned left = hot_count_; left != 0 && total < budget; --left) {
     if (next_hot_ >= hot_count_) next_hot_ = 0;
     if (hot_count_ == 0) break;
     Lane& lane = *hot_[next_hot_];
-    if (lane.consumer.ready()) total += take_burst(sink, lane, budget - total);
+    if (lane.consumer.acks().ready()) total += take_acks(sink, lane);
+    if (lane.hot && lane.consumer.message_waits())
+      total += take_messages(sink, lane, budget - std::min(total, budget - 1));
     if (lane.hot) ++next_hot_;  // otherwise another took its place
   }
   return total;

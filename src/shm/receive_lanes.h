@@ -24,6 +24,15 @@ class ReceiveLanes {
     active,
     refused,  // the lane is not read any more; freed when the process that claimed it is dead
   };
+  static constexpr unsigned burst = 16;  // messages per call of the sink
+  struct Lane {
+    State state = State::unused;
+    bool hot = false;
+    bool recalled = false;
+    ShmLink* link = nullptr;
+    uint64_t last_message_poll = 0;
+    LaneConsumer consumer;
+  };
   // Called for the link of a malformed message; it refuses or frees the lane.
   using Malformed = std::function<void(MessageSink&, ShmLink&)>;
 
@@ -62,29 +71,17 @@ class ReceiveLanes {
   // Delivers the messages in an active lane, but not all that a living peer continues to write.
   void drain(MessageSink& sink, uint32_t lane) noexcept LINTEL_REQUIRES(polling);
 
-  // Delivers the only message of the only hot lane, or its only acknowledgement. False: there is
-  // none, or more of them, or it is time to look at the other lanes.
-  [[nodiscard, gnu::always_inline]] bool take_single(MessageSink& sink) noexcept
-      LINTEL_REQUIRES(polling) {
-    if (++polls_ % polls_between_rests == 0 || hot_count_ != 1) [[unlikely]]
-      return false;
-    Lane& lane = *hot_[0];
-    InboundMessage message;
-    const LaneConsumer::Waiting waiting = lane.consumer.peek_single(message);
-    if (waiting == LaneConsumer::Waiting::single) [[likely]] {
-      note_delivery(lane);
-      sink.on_messages(*lane.link, &message, 1);
-      if (lane.consumer.release(1)) [[unlikely]]
-        wake_sleeping_producer(lane);
-      return true;
-    }
-    uint32_t cookie;
-    if (waiting == LaneConsumer::Waiting::other || !lane.consumer.acks().take_single(cookie))
-      return false;
-    note_delivery(lane);
-    sink.on_acknowledgements(*lane.link, &cookie, 1);
-    return true;
+  // Begins a poll. False: there is more than one hot lane, or none, or it is time to look at the
+  // other lanes.
+  [[nodiscard]] bool begin_poll_of_one() noexcept LINTEL_REQUIRES(polling) {
+    return ++polls_ % polls_between_rests != 0 && hot_count_ == 1;
   }
+  [[nodiscard]] Lane& only_hot() const noexcept LINTEL_REQUIRES(polling) { return *hot_[0]; }
+  // Delivers a burst, or the only acknowledgement, of a lane where there is something. Returns how
+  // much.
+  unsigned take_messages(MessageSink& sink, Lane& lane, unsigned budget) noexcept
+      LINTEL_REQUIRES(polling);
+  unsigned take_acks(MessageSink& sink, Lane& lane) noexcept LINTEL_REQUIRES(polling);
   // Delivers at most about `budget` messages from hot lanes; returns their number. Begins after the
   // lane with which the previous call ended, so that all get their turn.
   unsigned poll_hot(MessageSink& sink, unsigned budget) noexcept LINTEL_REQUIRES(polling);
@@ -97,15 +94,6 @@ class ReceiveLanes {
   [[nodiscard]] uint64_t malformed() const noexcept { return malformed_; }
 
  private:
-  struct Lane {
-    State state = State::unused;
-    bool hot = false;
-    bool recalled = false;
-    ShmLink* link = nullptr;
-    uint64_t last_message_poll = 0;
-    LaneConsumer consumer;
-  };
-  static constexpr unsigned burst = 16;    // messages per call of the sink
   static constexpr unsigned max_hot = 16;  // lanes that every poll reads
   static constexpr unsigned cold_per_poll = 4;
   static constexpr uint64_t polls_until_cold = 2048;
@@ -118,6 +106,8 @@ class ReceiveLanes {
     lane.link->sender.note_inbound();
     lane.last_message_poll = polls_;
   }
+  unsigned take_more(MessageSink& sink, Lane& lane, unsigned most, bool& acknowledged) noexcept
+      LINTEL_REQUIRES(polling);
   unsigned take_burst(MessageSink& sink, Lane& lane, unsigned budget) noexcept
       LINTEL_REQUIRES(polling);
   void make_hot(Lane& lane) noexcept;

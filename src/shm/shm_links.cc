@@ -132,6 +132,7 @@ void ShmLinks::set_waiting(ShmLink& link, bool waits) noexcept {
 void ShmLinks::return_lane(ShmLink& link) noexcept {
   const uint32_t lane = link.sender.lane();
   link.sender.detach();
+  link.next_cell = nullptr;
   link.lane_wait.note_returned(lane);
   link.segment->return_lane(lane, own_.nonce());
 }
@@ -178,6 +179,7 @@ void ShmLinks::release(ShmLink& link) noexcept {
   set_waiting(link, false);
   if (link.sender.lane() != no_lane) link.segment->close_lane(link.sender.lane(), own_.nonce());
   link.sender.detach();
+  link.next_cell = nullptr;
   link.memory = PeerMemory();
   link.segment.reset();
   const LockGuard guard(mutex_);

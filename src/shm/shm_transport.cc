@@ -57,11 +57,24 @@ SendStatus ShmTransport::send(Link& base, const MessageHeader& header, const Pie
     const SendStatus status = links_.attach(link);
     if (status != SendStatus::sent) return status;
   }
-  return link.sender.send(header, pieces, count);
+  const SendStatus status = link.sender.send(header, pieces, count);
+  link.next_cell = link.sender.next_cell();
+  return status;
+}
+
+void ShmTransport::publish(Link& base, uint64_t first_word, uint32_t payload_length) noexcept {
+  LaneSender& sender = static_cast<ShmLink&>(base).sender;
+  base.next_cell = sender.publish(*base.next_cell, first_word, payload_length);
 }
 
 unsigned ShmTransport::poll(MessageSink& sink, unsigned budget) noexcept {
-  return lanes_.take_single(sink) ? 1 : poll_all(sink, budget);
+  if (lanes_.begin_poll_of_one()) [[likely]] {
+    ReceiveLanes::Lane& lane = lanes_.only_hot();
+    // Functions of their own, so that this one saves no registers.
+    if (lane.consumer.message_waits()) return lanes_.take_messages(sink, lane, budget);
+    if (lane.consumer.acks().ready()) return lanes_.take_acks(sink, lane);
+  }
+  return poll_all(sink, budget);
 }
 
 [[gnu::noinline]] unsigned ShmTransport::poll_all(MessageSink& sink, unsigned budget) noexcept {

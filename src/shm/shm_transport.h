@@ -68,6 +68,7 @@ class ShmTransport final : public Transport {
   }
   [[nodiscard]] SendStatus send(Link& link, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override;
+  void publish(Link& link, uint64_t first_word, uint32_t payload_length) noexcept override;
   [[nodiscard]] unsigned acknowledge(Link& link, const uint32_t* cookies,
                                      unsigned count) noexcept override {
     return static_cast<ShmLink&>(link).sender.acknowledge(cookies, count);

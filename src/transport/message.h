@@ -2,6 +2,7 @@
 // Message path. One cache line holds the header and 16 bytes of payload.
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -89,7 +90,7 @@ struct MessageHeader {
   }
   void set_length(uint64_t bytes) noexcept { set_index_and_length(pt_index, bytes); }
   void set_index_and_length(unsigned index, uint64_t bytes) noexcept {
-    const uint64_t word = bytes << 16 | index;
+    const uint64_t word = index_and_length(index, bytes);
     std::memcpy(&pt_index, &word, sizeof word);
   }
   // The fields of a whole word, all but the cookie, with one store each: a reader that copies the
@@ -97,12 +98,31 @@ struct MessageHeader {
   // the cache first, behind all earlier stores, such as to a cell that another core owns.
   void set(MessageKind of, unsigned flag_bits, unsigned op, unsigned mode_bits, uint32_t rank,
            unsigned index, uint64_t bytes) noexcept {
-    const uint64_t first = uint64_t{static_cast<uint8_t>(of)} << 32 | uint64_t{flag_bits} << 40 |
-                           uint64_t{op} << 48 | uint64_t{mode_bits} << 56;
+    const uint64_t first = first_word(of, flag_bits, op, mode_bits);
     const uint64_t second = rank;
     std::memcpy(this, &first, sizeof first);
     std::memcpy(&initiator_rank, &second, sizeof second);
     set_index_and_length(index, bytes);
+  }
+  // The same but for the first word, which publish() takes.
+  void set_rest(uint32_t rank, uint32_t cookie_bits, unsigned index, uint64_t bytes, uint64_t match,
+                uint64_t offset, uint64_t data) noexcept {
+    const uint64_t second = uint64_t{cookie_bits} << 32 | rank;
+    std::memcpy(&initiator_rank, &second, sizeof second);
+    set_index_and_length(index, bytes);
+    match_bits = match;
+    remote_offset = offset;
+    hdr_data = data;
+  }
+  // Words of a header, the first with a link word of 0.
+  [[nodiscard]] static constexpr uint64_t first_word(MessageKind of, unsigned flag_bits,
+                                                     unsigned op, unsigned mode_bits) noexcept {
+    return uint64_t{static_cast<uint8_t>(of)} << 32 | uint64_t{flag_bits} << 40 |
+           uint64_t{op} << 48 | uint64_t{mode_bits} << 56;
+  }
+  [[nodiscard]] static constexpr uint64_t index_and_length(unsigned index,
+                                                           uint64_t bytes) noexcept {
+    return bytes << 16 | index;
   }
   [[nodiscard]] unsigned interface_slot() const noexcept { return flags & flag_interface_mask; }
 
@@ -133,6 +153,46 @@ struct MessageHeader {
     return static_cast<ptl_ni_fail_t>(operation);
   }
 };
+// A header that another process may change: each function reads a word once.
+class HeaderWords {
+ public:
+  explicit HeaderWords(const MessageHeader& header) noexcept
+      : words_(reinterpret_cast<uint64_t*>(const_cast<MessageHeader*>(&header))) {}
+  [[nodiscard]] uint64_t rank_and_cookie() const noexcept { return word(1); }
+  [[nodiscard]] uint64_t index_and_length() const noexcept { return word(2); }
+  [[nodiscard]] uint64_t match_bits() const noexcept { return word(3); }
+  [[nodiscard]] uint64_t remote_offset() const noexcept { return word(4); }
+  [[nodiscard]] uint64_t hdr_data() const noexcept { return word(5); }
+
+ private:
+  [[nodiscard]] uint64_t word(unsigned number) const noexcept {
+    return std::atomic_ref(words_[number]).load(std::memory_order_relaxed);
+  }
+  uint64_t* words_;
+};
+
+// What the first word of the header of a request says.
+[[nodiscard]] constexpr unsigned slot_in(uint64_t first_word) noexcept {
+  return static_cast<unsigned>(first_word >> 40) & flag_interface_mask;
+}
+[[nodiscard]] constexpr bool asks_for_ack(uint64_t first_word) noexcept {
+  return (first_word >> 60 & 3) != PTL_NO_ACK_REQ;
+}
+// Of a put without flags.
+[[nodiscard]] constexpr bool is_plain_put(uint64_t first_word) noexcept {
+  constexpr uint64_t interface = uint64_t{flag_interface_mask} << 8;
+  return (first_word >> 32 & 0xffff & ~interface) == static_cast<uint64_t>(MessageKind::put);
+}
+
+// A message as a receiver reads it in place. Two cache lines, the first with header and 16 bytes of
+// payload.
+inline constexpr uint32_t cell_payload_bytes = 80;
+struct alignas(128) MessageCell {
+  MessageHeader header;
+  std::byte payload[cell_payload_bytes];
+};
+static_assert(sizeof(MessageCell) == 128 && offsetof(MessageCell, payload) == 48);
+
 // A transport may refer to the payload instead of copying it. The memory of a put lasts until the
 // target has answered and so has all of it. The end of a get is not reported before
 // Transport::payloads_released() permits it.

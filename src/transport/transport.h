@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct Link {
   // first message of the peer is handed up, and then when the path to it changes: a longer message,
   // up to the first value, is accepted all the same. Any thread reads it.
   std::atomic<uint32_t> max_data_bytes{8192};
+  // Where the next message to the peer may be written in place (Transport::publish()); nullptr: it
+  // is to be sent. Under the peer's send lock.
+  MessageCell* next_cell = nullptr;
   void* context =
       nullptr;  // the core's own: set through MessageSink::on_new_link or by connect()'s caller
   // Reason of a failure. Set before MessageSink::on_peer_failed().
@@ -110,6 +114,14 @@ struct InboundMessage {
   uint32_t payload_length;
 };
 
+// The message in a cell that the peer may change meanwhile. `first_word`: of its header.
+[[nodiscard]] inline InboundMessage copy_of(const MessageCell& cell, uint64_t first_word,
+                                            uint32_t length) noexcept {
+  InboundMessage message{cell.header, cell.payload, length};
+  std::memcpy(&message.header, &first_word, sizeof first_word);
+  return message;
+}
+
 // Functions that a transport calls, from within poll() only and therefore never from two threads at
 // once.
 class MessageSink {
@@ -120,6 +132,15 @@ class MessageSink {
   // earlier ones.
   virtual void on_messages(Link& link, const InboundMessage* messages, unsigned count) noexcept
       LINTEL_REQUIRES(polling) = 0;
+  // The same for a put without flags in a cell, which the peer may change meanwhile. `length`: of
+  // its payload. True: it succeeded, and the transport acknowledges it if it asks for that.
+  [[nodiscard, gnu::noinline]] virtual bool on_put(Link& link, const MessageCell& cell,
+                                                   uint64_t first_word, uint32_t length) noexcept
+      LINTEL_REQUIRES(polling) {
+    const InboundMessage message = copy_of(cell, first_word, length);
+    on_messages(link, &message, 1);
+    return false;
+  }
   // Cookies of the peer's Transport::acknowledge(), a private copy. The same as messages of kind
   // ack_batch.
   [[gnu::noinline]] virtual void on_acknowledgements(Link& link, const uint32_t* cookies,
@@ -197,6 +218,11 @@ class Transport {
   [[nodiscard]] virtual SendStatus send(Link& link, const MessageHeader& header,
                                         const Piece* pieces, unsigned count) noexcept = 0;
 
+  // Message path; the caller holds the peer's send lock. Sends the message that the caller has
+  // written into link.next_cell: payload, and header but for its first word, which is
+  // `first_word`, with a link word of 0.
+  [[gnu::noinline]] virtual void publish(Link&, uint64_t /*first_word*/,
+                                         uint32_t /*payload_length*/) noexcept {}
   // Message path; the caller holds the peer's send lock. Acknowledges operations of the peer that
   // succeeded, which the cookies name, without a message; the peer gets on_acknowledgements().
   // Returns the number of cookies taken over, from the first on. The caller sends the others in a

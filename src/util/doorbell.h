@@ -18,11 +18,20 @@ struct alignas(64) Doorbell {
   std::atomic<uint32_t> rings{0};        // the futex word
   std::atomic<uint32_t> full_fences{0};  // 1: the owner has no membarrier, see light_fence()
 
-  // Sender, after publishing a message. Never blocks.
-  void ring_if_sleeping() noexcept {
-    order_before_look();
+  // Sender, after publishing a message. Never blocks. `full_fence`: wants_full_fence(), which does
+  // not change.
+  void ring_if_sleeping(bool full_fence) noexcept {
+    if (full_fence) [[unlikely]]
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    else
+      std::atomic_signal_fence(std::memory_order_seq_cst);
     if (sleeping.load(std::memory_order_relaxed) != 0) [[unlikely]]
       ring();
+  }
+  void ring_if_sleeping() noexcept { ring_if_sleeping(wants_full_fence()); }
+  // Whether a sender needs a full fence: one of the two has no membarrier.
+  [[nodiscard]] bool wants_full_fence() const noexcept {
+    return full_fences.load(std::memory_order_relaxed) != 0 || !asymmetric_fence_available();
   }
   // Between a store and the look whether the owner sleeps.
   void order_before_look() const noexcept {

@@ -177,10 +177,31 @@ extern "C" const char lintel_guarded_small_copy_failed[];
 
 namespace lintel {
 
+#ifdef LINTEL_GUARDED_WORD_COPY
+namespace {
+// Distances from the field itself, in bytes.
+struct WordCopy {
+  int32_t instruction;
+  int32_t failed;
+};
+}  // namespace
+// Made by the linker.
+extern "C" [[gnu::visibility("hidden")]] const WordCopy __start_lintel_word_copies[];
+extern "C" [[gnu::visibility("hidden")]] const WordCopy __stop_lintel_word_copies[];
+#endif
+
 uintptr_t recovery_from_small_copy(uintptr_t instruction) noexcept {
   const auto begin = reinterpret_cast<uintptr_t>(&lintel_guarded_small_copy);
   const auto failed = reinterpret_cast<uintptr_t>(&lintel_guarded_small_copy_failed[0]);
-  return instruction >= begin && instruction < failed ? failed : 0;
+  if (instruction >= begin && instruction < failed) return failed;
+#ifdef LINTEL_GUARDED_WORD_COPY
+  const auto at = [](const int32_t& distance) {
+    return reinterpret_cast<uintptr_t>(&distance) + static_cast<uintptr_t>(intptr_t{distance});
+  };
+  for (const WordCopy* copy = __start_lintel_word_copies; copy != __stop_lintel_word_copies; ++copy)
+    if (at(copy->instruction) == instruction) return at(copy->failed);
+#endif
+  return 0;
 }
 
 }  // namespace lintel

@@ -47,7 +47,7 @@ FAULTS = [Fault(*fault) for fault in (
     (RELIABLE + "message_batch.h", "held_[i].pool->release(held_[i].buffer);", "if (i != 0) held_[i].pool->release(held_[i].buffer);", "buffers leak"),
     (RELIABLE + "frame_pool.cc", "used_bytes_ -= footprint(capacity_[buffer->size_class]);", "", "the pool looks full"),
     # lanes, shared memory
-    (LANE + "lane_producer.h", "--free_cells_;", "", "cells are overwritten"),
+    (LANE + "lane_producer.cc", "room_end_ = released + ring_.count();", "room_end_ = released + ring_.count() + 1;", "cells are overwritten"),
     (LANE + "lane_producer.cc", "bytes_.note_released(ring_.cell_before(next_, in_flight + 1));", "bytes_.note_released(ring_.cell_before(next_, in_flight));", "payloads are overwritten"),
     (LANE + "byte_ring.h", "if (offset + bytes <= bytes_) return", "if (offset + bytes <= bytes_ + 64) return", "a payload runs over the end of the ring"),
     (LANE + "cell_ring.h", "if ((word_ & lap_mask) == 0) word_ = first_lap;", "", "lap 0 looks like an empty lane"),
@@ -82,7 +82,7 @@ FAULTS = [Fault(*fault) for fault in (
     (CORE + "operations/initiator_answers.cc", "if (fail != PTL_NI_OK && header.hdr_data != 0) [[unlikely]]", "if (false)", "a dropped get is not told"),
     (CORE + "operations/transfer_table.cc", "--peer.transfers;", "", "the share of a peer leaks"),
     (CORE + "operations/peer.h", "return taken < std::min(most, capacity - in_use);", "return taken <= std::min(most, capacity - in_use);", "a peer takes more than its share"),
-    (CORE + "operations/counted_puts.h", "if (record.descriptor.load(std::memory_order_acquire) != nullptr) return false;", "", "a counted put takes the place of another"),
+    (CORE + "operations/awaited_puts.h", "if (record.descriptor_.load(std::memory_order_acquire) != nullptr || put.length > most_bytes)", "if (put.length > most_bytes)", "an awaited put takes the place of another"),
     # verbs
     (VERBS + "completions.cc", "if (completion.byte_len < sizeof header) return refuse(buffer);", "", "a short message is read beyond its end"),
     (VERBS + "completions.cc", "receives_.give_back(buffers_[i]);", "if (i != 0) receives_.give_back(buffers_[i]);", "receive buffers leak"),

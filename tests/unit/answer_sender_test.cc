@@ -22,10 +22,10 @@ class AnswerSenderTest : public ::testing::Test {
   unsigned queue_long(ConnectedPeer& to, unsigned count) {
     std::vector<std::byte> payload(largest_reply_bytes);
     const Piece piece{payload.data(), payload.size()};
-    const uint32_t before = to.peer.long_answers;
+    const uint32_t before = to.peer.queue.long_answers;
     to.transport.status = SendStatus::queue_full;
     for (unsigned i = 0; i < count; ++i) sender_.send(to.peer, reply(), &piece, 1);
-    return to.peer.long_answers - before;
+    return to.peer.queue.long_answers - before;
   }
   static MessageHeader reply() {
     MessageHeader header{};
@@ -74,10 +74,10 @@ TEST_F(AnswerSenderTest, WhatFindsNoRoomIsQueuedWithItsPayload) {
   to_.transport.status = SendStatus::sent;
   sender_.send(to_.peer, reply(), nullptr, 0);
   EXPECT_TRUE(to_.transport.sent.empty()) << "nothing overtakes";
-  EXPECT_EQ(to_.peer.queue_length, 2u);
+  EXPECT_EQ(to_.peer.queue_counts.length, 2u);
   halves[0][0] = std::byte{9};
 
-  auto& answer = static_cast<Answer&>(*to_.peer.queue_head);
+  auto& answer = static_cast<Answer&>(*to_.peer.queue.head);
   ASSERT_EQ(answer.kind, QueuedSend::Kind::answer);
   EXPECT_TRUE(sender_.send_queued(to_.peer, answer));
   ASSERT_EQ(to_.transport.sent.size(), 1u);
@@ -88,7 +88,7 @@ TEST_F(AnswerSenderTest, WhatFindsNoRoomIsQueuedWithItsPayload) {
 TEST_F(AnswerSenderTest, AQueuedAnswerWaitsUntilThereIsRoom) {
   to_.transport.status = SendStatus::connecting;
   sender_.send(to_.peer, reply(), nullptr, 0);
-  auto& answer = static_cast<Answer&>(*to_.peer.queue_head);
+  auto& answer = static_cast<Answer&>(*to_.peer.queue.head);
   EXPECT_FALSE(sender_.send_queued(to_.peer, answer));
   to_.transport.status = SendStatus::peer_failed;
   EXPECT_TRUE(sender_.send_queued(to_.peer, answer)) << "no operation waits for it any more";
@@ -105,8 +105,8 @@ TEST_F(AnswerSenderTest, LongAndShortPayloadsWaitAlike) {
   }
   to_.transport.status = SendStatus::sent;
   for (const size_t length : lengths) {
-    auto& answer = static_cast<Answer&>(*to_.peer.queue_head);
-    queues_.remove(to_.peer, *to_.peer.queue_head);
+    auto& answer = static_cast<Answer&>(*to_.peer.queue.head);
+    queues_.remove(to_.peer, *to_.peer.queue.head);
     EXPECT_TRUE(sender_.send_queued(to_.peer, answer));
     const auto& sent = to_.transport.sent.back().payload;
     ASSERT_EQ(sent.size(), length);
@@ -120,7 +120,7 @@ TEST_F(AnswerSenderTest, AMillionAnswersWait) {
   to_.transport.status = SendStatus::queue_full;
   for (uint32_t i = 0; i < million; ++i) sender_.send(to_.peer, reply(), nullptr, 0);
   EXPECT_EQ(refused_.messages.get(), 0u);
-  EXPECT_EQ(to_.peer.queue_length, million);
+  EXPECT_EQ(to_.peer.queue_counts.length, million);
 }
 
 // Its operation ends all the same.
@@ -136,9 +136,9 @@ TEST_F(AnswerSenderTest, AReplyWhosePayloadFindsNoRoomSaysThatItFailed) {
   EXPECT_EQ(refused_.messages.get(), 1u);
   to_.transport.status = SendStatus::sent;
   for (uint32_t cookie = 0; cookie <= long_replies; ++cookie) {
-    ASSERT_NE(to_.peer.queue_head, nullptr);
-    auto& answer = static_cast<Answer&>(*to_.peer.queue_head);
-    queues_.remove(to_.peer, *to_.peer.queue_head);
+    ASSERT_NE(to_.peer.queue.head, nullptr);
+    auto& answer = static_cast<Answer&>(*to_.peer.queue.head);
+    queues_.remove(to_.peer, *to_.peer.queue.head);
     EXPECT_TRUE(sender_.send_queued(to_.peer, answer));
     const ScriptedTransport::Sent& sent = to_.transport.sent.back();
     const bool whole = cookie < long_replies;
@@ -152,7 +152,7 @@ TEST_F(AnswerSenderTest, AReplyWhosePayloadFindsNoRoomSaysThatItFailed) {
   // There is room again.
   to_.transport.status = SendStatus::queue_full;
   sender_.send(to_.peer, header, &piece, 1);
-  EXPECT_EQ(static_cast<Answer&>(*to_.peer.queue_head).header.fail(), PTL_NI_OK);
+  EXPECT_EQ(static_cast<Answer&>(*to_.peer.queue.head).header.fail(), PTL_NI_OK);
   EXPECT_EQ(refused_.messages.get(), 1u);
 }
 
@@ -177,7 +177,7 @@ TEST_F(AnswerSenderTest, OnePeerGetsNoMoreThanItsShareOfALargePool) {
   to_.transport.status = SendStatus::queue_full;
   for (unsigned i = 0; i < most_long_answers_of_peer + 10; ++i)
     large.send(to_.peer, reply(), &piece, 1);
-  EXPECT_EQ(to_.peer.long_answers, most_long_answers_of_peer);
+  EXPECT_EQ(to_.peer.queue.long_answers, most_long_answers_of_peer);
   EXPECT_EQ(refused_.messages.get(), 10u);
 }
 
@@ -214,19 +214,19 @@ TEST_F(AnswerSenderTest, WhatAPeerThatIsGoneHeldIsGivenBack) {
   lose_the_peer();
   EXPECT_LT(resident_bytes(), before + most_long_answers_of_peer * largest_reply_bytes / 8);
   EXPECT_EQ(large.long_answers(), 0u);
-  EXPECT_EQ(to_.peer.answers, 0u);
+  EXPECT_EQ(to_.peer.queue.answers, 0u);
 }
 
 TEST_F(AnswerSenderTest, AFailedPeerIsNotAnswered) {
   to_.peer.failed = true;
   sender_.send(to_.peer, reply(), nullptr, 0);
   EXPECT_TRUE(to_.transport.sent.empty());
-  EXPECT_EQ(to_.peer.queue_length, 0u);
+  EXPECT_EQ(to_.peer.queue_counts.length, 0u);
 }
 
 TEST_F(AnswerSenderTest, ThePollerIsToldOfAnswersToTheOwnProcess) {
   PollFlag sends;
-  to_.peer.in_process_sends = &sends;
+  to_.peer.route.in_process_sends = &sends;
   sender_.send(to_.peer, reply(), nullptr, 0);
   EXPECT_TRUE(sends.take());
   EXPECT_FALSE(sends.is_set());

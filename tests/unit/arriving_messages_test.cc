@@ -335,7 +335,8 @@ TEST_F(ArrivingMessagesTest, APeerThatTakesItsShareOfTransfersDoesNotDisableTheP
   open_portal(PTL_PT_FLOWCTRL, 64);
   append(PTL_PRIORITY_LIST, PTL_ME_MANAGE_LOCAL, 1);
   Peer& sender = peer();
-  physical().poller().exclusively([&] { sender.transfers += most_transfers_of_peer; });
+  physical().poller().exclusively(
+      [&] { sender.long_messages.transfers += most_transfers_of_peer; });
   MessageHeader header = put_header();
   header.flags |= flag_remote_memory;
   header.cookie = 77;
@@ -344,7 +345,8 @@ TEST_F(ArrivingMessagesTest, APeerThatTakesItsShareOfTransfersDoesNotDisableTheP
   EXPECT_EQ(received(1)[0].header.fail(), PTL_NI_DROPPED);
   put();
   EXPECT_EQ(next_events(1), (Names{"PTL_EVENT_PUT 1"}));
-  physical().poller().exclusively([&] { sender.transfers -= most_transfers_of_peer; });
+  physical().poller().exclusively(
+      [&] { sender.long_messages.transfers -= most_transfers_of_peer; });
 }
 
 }  // namespace

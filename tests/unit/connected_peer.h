@@ -8,8 +8,8 @@ namespace lintel::test {
 
 struct ConnectedPeer {
   ConnectedPeer() {
-    peer.link = &link;
-    peer.transport = &transport;
+    peer.route.link = &link;
+    peer.route.transport = &transport;
     peer.failed = false;
   }
   ScriptedTransport transport;

@@ -66,7 +66,7 @@ class DeviceAccessTest : public testing::Test {
   }
 
   [[nodiscard]] PhysicalInterface& physical() { return interface_->physical(); }
-  [[nodiscard]] Link& link() { return *physical().peers().find_or_connect(peer_id)->link; }
+  [[nodiscard]] Link& link() { return *physical().peers().find_or_connect(peer_id)->route.link; }
   [[nodiscard]] const DeviceWays::Traffic& way(DeviceWay way) {
     return physical().staging().ways().of(way);
   }

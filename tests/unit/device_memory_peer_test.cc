@@ -46,7 +46,8 @@ class DeviceMemoryPeerTest : public test::BareTargetTest {
   void deliver(const MessageHeader& header, const std::byte* payload = nullptr,
                uint64_t length = 0) {
     const InboundMessage message{header, payload, static_cast<uint32_t>(length)};
-    physical().poller().exclusively([&] { physical().on_messages(*peer().link, &message, 1); });
+    physical().poller().exclusively(
+        [&] { physical().on_messages(*peer().route.link, &message, 1); });
   }
   void expect_refused(const MessageHeader& header, const std::byte* payload = nullptr,
                       uint64_t length = 0) {
@@ -55,7 +56,7 @@ class DeviceMemoryPeerTest : public test::BareTargetTest {
     EXPECT_EQ(physical().refused_requests.messages.get(), before + 1);
   }
   void fail_peer() {
-    Link& link = *peer().link;
+    Link& link = *peer().route.link;
     physical().poller().exclusively([&] { physical().on_peer_failed(link); });
   }
   void poll(unsigned rounds = 20) {

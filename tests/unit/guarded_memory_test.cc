@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -116,6 +117,22 @@ TEST_F(GuardedMemoryTest, ReportsEveryCopyThatTouchesAnInaccessiblePage) {
     ASSERT_FALSE(guarded_copy(buffer.data(), brink.end() - size + 1, size)) << size;
     ASSERT_FALSE(guarded_copy(brink.end(), buffer.data(), size)) << size;
   }
+}
+
+TEST_F(GuardedMemoryTest, StraightCopiesReportTheSame) {
+  const Brink brink;
+  std::array<char, 64> buffer{};
+  for (const size_t size : {1u, 7u, 8u, 9u, 64u}) {
+    std::iota(buffer.begin(), buffer.end(), static_cast<char>(size));
+    const auto expected = buffer;
+    ASSERT_TRUE(guarded_copy_straight(brink.end() - size, buffer.data(), size)) << size;
+    buffer.fill(0);
+    ASSERT_TRUE(guarded_copy_straight(buffer.data(), brink.end() - size, size)) << size;
+    ASSERT_TRUE(std::equal(&buffer[0], &buffer[0] + size, &expected[0])) << size;
+    ASSERT_FALSE(guarded_copy_straight(brink.end() - size + 1, buffer.data(), size)) << size;
+    ASSERT_FALSE(guarded_copy_straight(buffer.data(), brink.end() - size + 1, size)) << size;
+  }
+  EXPECT_TRUE(guarded_copy_straight(nullptr, nullptr, 0));
 }
 
 TEST_F(GuardedMemoryTest, ReportsAddressesThatNobodyCanMap) {

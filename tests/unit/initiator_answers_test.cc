@@ -41,17 +41,17 @@ class InitiatorAnswersTest : public test::BareTargetTest {
   // Puts until some puts wait in the send queue, since the target receives none.
   unsigned fill_lane() {
     unsigned puts = 0;
-    while (peer().queue_length.load() == 0 && puts < 10000) {
+    while (peer().queue_counts.length.load() == 0 && puts < 10000) {
       put(eager_bytes);
       ++puts;
     }
-    EXPECT_NE(peer().queue_length.load(), 0u);
+    EXPECT_NE(peer().queue_counts.length.load(), 0u);
     return puts;
   }
   // The cookie of the operation at `place` in the queue, counted from its head.
   uint32_t queued_cookie(unsigned place) {
     std::lock_guard guard(peer().send_lock);
-    QueuedSend* item = peer().queue_head;
+    QueuedSend* item = peer().queue.head;
     for (; place != 0; --place) item = item->next_queued;
     EXPECT_EQ(item->kind, QueuedSend::Kind::request);
     return physical().initiator().operations().cookie_of(static_cast<Operation&>(*item));
@@ -71,7 +71,8 @@ class InitiatorAnswersTest : public test::BareTargetTest {
         header.kind == MessageKind::reply || header.kind == MessageKind::data ? header.length()
                                                                               : 0);
     const InboundMessage message{header, payload, length};
-    physical().poller().exclusively([&] { physical().on_messages(*peer().link, &message, 1); });
+    physical().poller().exclusively(
+        [&] { physical().on_messages(*peer().route.link, &message, 1); });
   }
   void expect_refused(const MessageHeader& header) {
     const uint64_t before = physical().refused_requests.messages.get();
@@ -107,13 +108,13 @@ TEST_F(InitiatorAnswersTest, AnOperationThatIsStillQueuedTakesNone) {
   put(memory_bytes);  // its memory would be exposed
   get();
   fetch();
-  const unsigned waiting = peer().queue_length.load();
+  const unsigned waiting = peer().queue_counts.length.load();
   ASSERT_GE(waiting, 4u);
   for (unsigned place = 0; place < waiting; ++place) {
     SCOPED_TRACE(place);
     expect_all_answers_refused(queued_cookie(place));
   }
-  ASSERT_EQ(peer().queue_length.load(), waiting);
+  ASSERT_EQ(peer().queue_counts.length.load(), waiting);
   ASSERT_FALSE(HasFailure()) << "the queue may be a cycle";
 
   // All of them are still sent in order, and end when they are answered.
@@ -185,17 +186,17 @@ TEST_F(InitiatorAnswersTest, DataOutsideOfTheMemoryOfAGetAreRefused) {
 TEST_F(InitiatorAnswersTest, APeerThatLeavesWithNothingOutstandingHasNotFailed) {
   const uint64_t failed = physical().peers_failed.get();
   Peer& peer = this->peer();
-  Request request;
-  request.header = {};
-  request.put = reference_to(interface_of(decode_handle(ni_))->find_descriptor(md_));
+  const DescriptorReference put =
+      reference_to(interface_of(decode_handle(ni_))->find_descriptor(md_));
   std::thread poller;
   {
     std::lock_guard guard(peer.send_lock);
     uint32_t cookie = 0;
-    ASSERT_TRUE(peer.counted_puts.add(request, cookie));
+    ASSERT_TRUE(peer.awaited_puts.add({put, 0, PTL_CT_ACK_REQ, nullptr, 0}, cookie));
     deliver(answer_of(MessageKind::ack_batch, cookie));
-    poller = std::thread(
-        [&] { physical().poller().exclusively([&] { physical().on_peer_failed(*peer.link); }); });
+    poller = std::thread([&] {
+      physical().poller().exclusively([&] { physical().on_peer_failed(*peer.route.link); });
+    });
     EXPECT_FALSE(
         wait_until([&] { return physical().peers_failed.get() != failed; }, test::quiet_time));
     peer.count_as_started();
@@ -238,19 +239,19 @@ class BetweenSendAndReturn : public InitiatorAnswersTest {
 };
 
 TEST_F(BetweenSendAndReturn, TheAnswerIsTakenIfItWasSent) {
-  const uint32_t ended = peer().operations_ended.load();
+  const uint32_t ended = peer().operations.ended.load();
   const uint64_t refused = physical().refused_requests.messages.get();
   answer_before([&] { operation_->stage.store(Operation::Stage::sent); });
-  EXPECT_EQ(peer().operations_ended.load(), ended + 1);
+  EXPECT_EQ(peer().operations.ended.load(), ended + 1);
   EXPECT_EQ(physical().refused_requests.messages.get(), refused);
-  peer().operations_started.fetch_add(1);
+  peer().operations.started.fetch_add(1);
 }
 
 TEST_F(BetweenSendAndReturn, TheAnswerIsRefusedIfItWasQueued) {
-  const uint32_t ended = peer().operations_ended.load();
+  const uint32_t ended = peer().operations.ended.load();
   const uint64_t refused = physical().refused_requests.messages.get();
   answer_before([&] { operation_->stage.store(Operation::Stage::queued); });
-  EXPECT_EQ(peer().operations_ended.load(), ended);
+  EXPECT_EQ(peer().operations.ended.load(), ended);
   EXPECT_EQ(physical().refused_requests.messages.get(), refused + 1);
   physical().initiator().operations().discard(*operation_);
 }

@@ -143,6 +143,105 @@ TEST_F(LaneTest, AnEightByteMessageTouchesOneCacheLine) {
   EXPECT_NE(std::memcmp(&before[first], cell, 64), 0);
 }
 
+// A sink that keeps the puts that come in place.
+class PutSink final : public MessageSink {
+ public:
+  void* on_new_link(Link&) noexcept override { return nullptr; }
+  void on_messages(Link&, const InboundMessage*, unsigned count) noexcept override {
+    others += count;
+  }
+  bool on_put(Link&, const MessageCell& cell, uint64_t first_word,
+              uint32_t length) noexcept override {
+    puts.push_back(copy_of(cell, first_word, length));
+    return succeeds;
+  }
+  void on_peer_failed(Link&) noexcept override {}
+  void on_remote_done(Link&, uint32_t, RemoteResult) noexcept override {}
+  bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return false; }
+
+  std::vector<InboundMessage> puts;
+  unsigned others = 0;
+  bool succeeds = true;
+};
+
+// Through all laps of the cells, and with acknowledgements until their line is full.
+TEST_F(LaneTest, PutsThatAreWrittenAndReadInPlaceAreAcknowledged) {
+  PutSink sink;
+  Link link;
+  LaneMemory back(small_lane);
+  LaneProducer back_producer;
+  ASSERT_TRUE(back_producer.attach(back.control(), small_lane));
+  constexpr unsigned asks = MessageHeader::modes_of(PTL_INT8_T, PTL_CT_ACK_REQ);
+  bool acknowledged = false;
+  for (uint32_t i = 1; i <= 3 * small_lane.cells; ++i) {
+    sink.succeeds = i % 5 != 0;
+    LaneCell* const cell = producer_.next_cell();
+    ASSERT_NE(cell, nullptr) << i;
+    cell->header.set_rest(i, i + 1, 3, 8, i + 2, i + 3, i + 4);
+    std::memcpy(cell->payload, &i, sizeof i);
+    producer_.publish(*cell, MessageHeader::first_word(MessageKind::put, 1, PTL_MIN, asks), 8);
+    ASSERT_TRUE(consumer_.message_waits());
+    const bool room = back_producer.acks().has_room();
+    EXPECT_EQ(room, i <= lane_ack_places + lane_ack_places / 4) << i;
+    if (!room) {
+      EXPECT_FALSE(consumer_.deliver_put(sink, link, &back_producer.acks(), acknowledged));
+      break;
+    }
+    EXPECT_FALSE(consumer_.deliver_put(sink, link, nullptr, acknowledged)) << "it asks for one";
+    acknowledged = false;
+    ASSERT_TRUE(consumer_.deliver_put(sink, link, &back_producer.acks(), acknowledged));
+    EXPECT_EQ(acknowledged, sink.succeeds);
+    static_cast<void>(consumer_.release_taken());
+    ASSERT_EQ(sink.puts.size(), i);
+    const MessageHeader& header = sink.puts.back().header;
+    EXPECT_EQ(header.kind, MessageKind::put);
+    EXPECT_EQ(header.interface_slot(), 1u);
+    EXPECT_EQ(header.requested_ack(), PTL_CT_ACK_REQ);
+    EXPECT_EQ(header.initiator_rank, i);
+    EXPECT_EQ(header.pt_index, 3u);
+    EXPECT_EQ(header.length(), 8u);
+    EXPECT_EQ(header.match_bits, i + 2);
+    EXPECT_EQ(header.remote_offset, i + 3);
+    EXPECT_EQ(header.hdr_data, i + 4);
+    EXPECT_EQ(sink.puts.back().payload_length, 8u);
+  }
+  back_producer.acks().publish();
+  EXPECT_EQ(back.control()->acks.sent.load(), lane_ack_places);
+  EXPECT_EQ(sink.others, 0u);
+}
+
+TEST_F(LaneTest, OtherMessagesAreNotTakenInPlace) {
+  PutSink sink;
+  Link link;
+  bool acknowledged = false;
+  MessageHeader header = header_of(1);
+  for (const auto& change : {+[](MessageHeader& h) { h.kind = MessageKind::get; },
+                             +[](MessageHeader& h) { h.flags = flag_remote_memory; },
+                             +[](MessageHeader& h) { h.flags = 0x80; }}) {
+    MessageHeader other = header;
+    change(other);
+    ASSERT_EQ(producer_.push(other, nullptr, 0), SendStatus::sent);
+    EXPECT_FALSE(consumer_.deliver_put(sink, link, &producer_.acks(), acknowledged));
+    InboundMessage message;
+    bool malformed = false;
+    const unsigned count = consumer_.peek(&message, 1, malformed);
+    EXPECT_EQ(malformed, count == 0);
+    static_cast<void>(consumer_.release(count));
+  }
+}
+
+TEST_F(LaneTest, ALongPutIsNotTakenInPlace) {
+  PutSink sink;
+  Link link;
+  bool acknowledged = false;
+  ASSERT_EQ(push(1, lane_inline_bytes + 1), SendStatus::sent);
+  EXPECT_FALSE(consumer_.deliver_put(sink, link, &producer_.acks(), acknowledged));
+  expect_next(1, lane_inline_bytes + 1);
+  ASSERT_EQ(push(2, lane_inline_bytes), SendStatus::sent);
+  EXPECT_TRUE(consumer_.deliver_put(sink, link, &producer_.acks(), acknowledged));
+  EXPECT_FALSE(acknowledged);
+}
+
 TEST_F(LaneTest, GathersPieces) {
   for (const size_t length : {8u, 16u, 50u, 80u, 81u, 1000u, 8192u}) {
     std::vector<std::byte> payload = payload_of(length, length);

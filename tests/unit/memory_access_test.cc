@@ -31,7 +31,7 @@ class MemoryAccessTest : public test::BareTargetTest {
     return memory;
   }
   bool may_access(const RemoteMemory& memory, bool write, uint32_t pid) {
-    Link* link = physical().peers().find_or_connect({target().phys.nid, pid})->link;
+    Link* link = physical().peers().find_or_connect({target().phys.nid, pid})->route.link;
     bool answer = false;
     physical().poller().exclusively([&] { answer = physical().may_access(*link, memory, write); });
     return answer;

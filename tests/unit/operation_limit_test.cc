@@ -24,9 +24,18 @@ class OperationLimitTest : public test::BareTargetTest {
     must(PtlEQAlloc(ni_, 128, &events_));
     const ptl_md_t description{memory_, sizeof memory_, 0, events_, PTL_CT_NONE};
     must(PtlMDBind(ni_, &description, &md_));
+    take_records(peer());
     std::lock_guard guard(peer().send_lock);
     while (Operation* operation = physical().initiator().operations().allocate(peer()))
       taken_.push_back(operation);
+  }
+  // Puts without a record need an operation.
+  void take_records(Peer& of) {
+    std::lock_guard guard(of.send_lock);
+    const DescriptorReference put =
+        reference_to(interface_of(decode_handle(ni_))->find_descriptor(md_));
+    uint32_t cookie = 0;
+    while (of.awaited_puts.add({put, 0, PTL_CT_ACK_REQ, nullptr, 0}, cookie)) of.count_as_started();
   }
   int put(ptl_process_t to) {
     return PtlPut(md_, 0, sizeof memory_, PTL_ACK_REQ, to, 0, 0, 0, nullptr, 0);
@@ -95,6 +104,7 @@ TEST_F(OperationLimitTest, OperationsThatAnotherPeerKeepsAreTakenFromIt) {
   });
   ptl_process_t self{};
   must(PtlGetPhysId(ni_, &self));
+  take_records(*physical().peers().find_or_connect({self.phys.nid, self.phys.pid}));
   EXPECT_EQ(put(self), PTL_OK);
   expect_event(PTL_EVENT_SEND, PTL_NI_OK);
   expect_event(PTL_EVENT_ACK, PTL_NI_DROPPED);

@@ -47,7 +47,7 @@ TEST_F(OperationTableTest, GenerationsStartAgainAfterTheLast) {
   Operation& operation = start(one_.peer);
   operation.generation = 0x7f;
   const uint32_t last = table_.cookie_of(operation);
-  EXPECT_EQ(last & counted_put_cookie, 0u);
+  EXPECT_EQ(last & awaited_put_cookie, 0u);
   EXPECT_EQ(table_.find(last), &operation);
   table_.end(operation);
   table_.return_ended(one_.peer);
@@ -62,10 +62,10 @@ TEST_F(OperationTableTest, ACookieOfAnIndexThatWasNeverUsedNamesNothing) {
   EXPECT_EQ(table_.find(UINT32_MAX), nullptr);
 }
 
-TEST_F(OperationTableTest, CookiesLeaveTheUppermostBitToCountedPuts) {
+TEST_F(OperationTableTest, CookiesLeaveTheUppermostBitToAwaitedPuts) {
   for (unsigned use = 0; use < 300; ++use) {
     Operation& operation = start(one_.peer);
-    EXPECT_EQ(table_.cookie_of(operation) & counted_put_cookie, 0u);
+    EXPECT_EQ(table_.cookie_of(operation) & awaited_put_cookie, 0u);
     table_.end(operation);
     table_.return_ended(one_.peer);
   }

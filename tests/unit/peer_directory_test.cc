@@ -31,9 +31,9 @@ TEST_F(PeerDirectoryTest, TheFirstTransportThatReachesAPeerServesIt) {
   transport(0).reaches = false;
   Peer* const peer = directory_.find_or_connect({1, 2});
   ASSERT_NE(peer, nullptr);
-  EXPECT_EQ(peer->transport, &transport(1));
-  EXPECT_EQ(peer->link, &transport(1).links[2]);
-  EXPECT_EQ(PeerDirectory::peer_of(*peer->link), peer);
+  EXPECT_EQ(peer->route.transport, &transport(1));
+  EXPECT_EQ(peer->route.link, &transport(1).links[2]);
+  EXPECT_EQ(PeerDirectory::peer_of(*peer->route.link), peer);
   EXPECT_EQ(directory_.find_or_connect({1, 2}), peer);
   EXPECT_EQ(transport(1).connects, 1u);
 }
@@ -51,7 +51,7 @@ TEST_F(PeerDirectoryTest, AFailedPeerIsConnectedAgain) {
   transport(0).reaches = false;
   EXPECT_EQ(directory_.find_or_connect({1, 2}), peer);
   EXPECT_FALSE(peer->failed);
-  EXPECT_EQ(peer->transport, &transport(1));
+  EXPECT_EQ(peer->route.transport, &transport(1));
 }
 
 TEST_F(PeerDirectoryTest, AProcessMayConnectByItself) {
@@ -63,7 +63,7 @@ TEST_F(PeerDirectoryTest, AProcessMayConnectByItself) {
   ASSERT_NE(peer, nullptr);
   EXPECT_EQ(directory_.find_or_connect({1, 3}), peer);
   EXPECT_EQ(PeerDirectory::peer_of(link), peer);
-  EXPECT_EQ(peer->transport, &transport(1));
+  EXPECT_EQ(peer->route.transport, &transport(1));
 }
 
 TEST_F(PeerDirectoryTest, AProcessThatConnectsByTheWorseTransportIsSentToByTheBetterOne) {
@@ -75,8 +75,8 @@ TEST_F(PeerDirectoryTest, AProcessThatConnectsByTheWorseTransportIsSentToByTheBe
   Peer* const peer = directory_.accept(link, transport(1));
   ASSERT_NE(peer, nullptr);
   EXPECT_EQ(PeerDirectory::peer_of(link), peer);
-  EXPECT_EQ(peer->transport, &transport(0));
-  EXPECT_EQ(peer->link, &transport(0).links[3]);
+  EXPECT_EQ(peer->route.transport, &transport(0));
+  EXPECT_EQ(peer->route.link, &transport(0).links[3]);
 }
 
 TEST_F(PeerDirectoryTest, TheBetterTransportMayLeadToAnEarlierProcess) {
@@ -93,14 +93,14 @@ TEST_F(PeerDirectoryTest, BetterTransportsAreTriedAgainWhenTheProcessRuns) {
   transport(0).offers.finds_at_once = true;
   transport(0).reaches = false;
   Peer* const peer = directory_.find_or_connect({1, 3});
-  ASSERT_EQ(peer->transport, &transport(1));
+  ASSERT_EQ(peer->route.transport, &transport(1));
   transport(0).reaches = true;
   directory_.reconsider(*peer);
-  EXPECT_EQ(peer->transport, &transport(1)) << "it is not known whether its process runs";
+  EXPECT_EQ(peer->route.transport, &transport(1)) << "it is not known whether its process runs";
   EXPECT_EQ(transport(0).connects, 1u);
   transport(0).process = transport(1).process = 7;
   directory_.reconsider(*peer);
-  EXPECT_EQ(peer->transport, &transport(0));
+  EXPECT_EQ(peer->route.transport, &transport(0));
 }
 
 TEST_F(PeerDirectoryTest, BetterTransportsAreTriedAgainOnce) {
@@ -109,7 +109,7 @@ TEST_F(PeerDirectoryTest, BetterTransportsAreTriedAgainOnce) {
   Peer* const peer = directory_.find_or_connect({1, 3});
   transport(1).process = 7;
   for (unsigned i = 0; i < 3; ++i) directory_.reconsider(*peer);
-  EXPECT_EQ(peer->transport, &transport(1));
+  EXPECT_EQ(peer->route.transport, &transport(1));
   EXPECT_EQ(transport(0).connects, 2u);
 }
 
@@ -143,7 +143,7 @@ TEST_F(PeerDirectoryTest, TheLineAboutAPeerNamesNoEmptyDevice) {
 
 TEST_F(PeerDirectoryTest, ThePathToAPeerThatFailedIsWhyItFailed) {
   Peer* const peer = directory_.find_or_connect({1, 2});
-  peer->failed_because = "it does not answer";
+  peer->failure.because = "it does not answer";
   peer->failed = true;
   const PeerPath path = directory_.path_to({1, 2});
   EXPECT_EQ(path.transport, nullptr);
@@ -163,10 +163,10 @@ TEST_F(PeerDirectoryTest, APeerThatNothingReachesIsWarnedOfOnce) {
 
 TEST_F(PeerDirectoryTest, TheLongestPutThatTravelsWithItsHeaderDependsOnTheTransport) {
   transport(0).offers.max_eager_bytes = 4096;
-  EXPECT_EQ(directory_.find_or_connect({1, 1})->eager_put_bytes, 4096u);
+  EXPECT_EQ(directory_.find_or_connect({1, 1})->route.eager_put_bytes, 4096u);
   transport(0).offers.remote_access = true;
   transport(0).offers.remote_threshold_bytes = 512;
-  EXPECT_EQ(directory_.find_or_connect({1, 2})->eager_put_bytes, 512u);
+  EXPECT_EQ(directory_.find_or_connect({1, 2})->route.eager_put_bytes, 512u);
 }
 
 TEST_F(PeerDirectoryTest, OnlyTheOwnProcessHasThePollerTold) {
@@ -205,7 +205,7 @@ TEST_F(PeerDirectoryTest, PeersThatSomebodyWaitsForAreCheckedByTheirTransport) {
       if (pid % 10 == 0)
         peer->failed = true;
       else
-        expected.push_back(peer->link);
+        expected.push_back(peer->route.link);
     }
   }
   EXPECT_TRUE(directory_.awaits_any());

@@ -55,8 +55,8 @@ TEST_F(PollerTest, ARoundPollsAndCountsWhatCame) {
   EXPECT_EQ(poller_.poll_once(), 3u);
   EXPECT_EQ(&poller_.transports().current(), &net_);
   EXPECT_EQ(poller_.poll_once(), 0u);
-  EXPECT_EQ(poller_.counters.polls.get(), 2u);
-  EXPECT_EQ(poller_.counters.polls_with_work.get(), 1u);
+  EXPECT_EQ(poller_.polls(), 2u);
+  EXPECT_EQ(poller_.polls_with_work(), 1u);
   EXPECT_EQ(poller_.token().rounds(), 4u);
 }
 
@@ -207,7 +207,10 @@ struct ScriptedWait {
   unsigned& looks;
   unsigned over_at;
   unsigned& ends;
-  void begin() const noexcept { looks = 0; }
+  [[nodiscard]] bool begin() const noexcept {
+    looks = 0;
+    return over_at != 0;
+  }
   [[nodiscard]] bool is_over() const noexcept { return ++looks == over_at; }
   void end() const noexcept { ++ends; }
 };
@@ -227,6 +230,10 @@ TEST_F(PollerTest, ABriefPollEndsWhenTheWaitIsOverOrAfterAFewRounds) {
   EXPECT_FALSE(poller_.poll_briefly(ScriptedWait{looks, 1, ends})) << "another thread polls";
   EXPECT_EQ(ends, 3u);
   poller_.token().release();
+  const unsigned polls = net_.polls;
+  EXPECT_FALSE(poller_.poll_briefly(ScriptedWait{looks, 0, ends})) << "it does not begin";
+  EXPECT_EQ(ends, 3u);
+  EXPECT_EQ(net_.polls, polls);
 }
 
 TEST_F(PollerTest, ItSleepsOnlyIfTransportsAndWorkAgree) {
@@ -316,11 +323,11 @@ TEST_F(PollerTest, LooksAtAllThatIsAwaitedAreNotSpared) {
 TEST_F(PollerTest, AQueueIsPolledForUnlessAnotherLookHasPolledSince) {
   PassingPolls passing(poller_);
   std::atomic<uint64_t> one{0}, other{0};
-  EXPECT_FALSE(passing.poll(one));
+  EXPECT_FALSE(passing.poll(one, AnyWork{}));
   const unsigned polls = net_.polls;
-  EXPECT_FALSE(passing.poll(other));
+  EXPECT_FALSE(passing.poll(other, AnyWork{}));
   EXPECT_EQ(net_.polls, polls);
-  EXPECT_FALSE(passing.poll(other));
+  EXPECT_FALSE(passing.poll(other, AnyWork{}));
   EXPECT_GT(net_.polls, polls);
 }
 

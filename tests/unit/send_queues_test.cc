@@ -30,15 +30,15 @@ class SendQueuesTest : public ::testing::Test {
 
 TEST_F(SendQueuesTest, ItemsLeaveInTheOrderInWhichTheyCame) {
   for (Answer& answer : answers_) queues_.enqueue(one_, answer);
-  EXPECT_EQ(one_.queue_length, 3u);
+  EXPECT_EQ(one_.queue_counts.length, 3u);
   EXPECT_EQ(queues_.queued.get(), 3u);
   for (Answer& answer : answers_) {
-    EXPECT_EQ(one_.queue_head, &answer);
-    queues_.remove(one_, *one_.queue_head);
+    EXPECT_EQ(one_.queue.head, &answer);
+    queues_.remove(one_, *one_.queue.head);
   }
-  EXPECT_EQ(one_.queue_head, nullptr);
+  EXPECT_EQ(one_.queue.head, nullptr);
   queues_.enqueue(one_, answers_[1]);
-  EXPECT_EQ(one_.queue_head, &answers_[1]);
+  EXPECT_EQ(one_.queue.head, &answers_[1]);
 }
 
 TEST_F(SendQueuesTest, APeerIsListedOnceUntilItIsFlushed) {
@@ -47,14 +47,14 @@ TEST_F(SendQueuesTest, APeerIsListedOnceUntilItIsFlushed) {
   queues_.enqueue(one_, answers_[1]);
   EXPECT_TRUE(queues_.any());
   EXPECT_EQ(queues_.take_listed(), &one_);
-  EXPECT_EQ(one_.next_with_queue, nullptr);
+  EXPECT_EQ(one_.queue_counts.next_with_queue, nullptr);
   EXPECT_FALSE(queues_.any());
   queues_.begin_flush(one_);
-  queues_.remove(one_, *one_.queue_head);
+  queues_.remove(one_, *one_.queue.head);
   queues_.end_flush(one_);
   EXPECT_EQ(queues_.take_listed(), &one_) << "something is left";
   queues_.begin_flush(one_);
-  queues_.remove(one_, *one_.queue_head);
+  queues_.remove(one_, *one_.queue.head);
   queues_.end_flush(one_);
   EXPECT_EQ(queues_.take_listed(), nullptr);
 }
@@ -64,7 +64,7 @@ TEST_F(SendQueuesTest, AllListedPeersAreTakenTogether) {
   queues_.enqueue(other_, answers_[1]);
   Peer* const first = queues_.take_listed();
   EXPECT_EQ(first, &other_);
-  EXPECT_EQ(first->next_with_queue, &one_);
+  EXPECT_EQ(first->queue_counts.next_with_queue, &one_);
 }
 
 // The poller tests for listed peers only after it has taken the report of work, and without a lock.
@@ -90,7 +90,7 @@ TEST_F(SendQueuesTest, APollerThatSeesWorkDueSeesAListedPeer) {
     while (queues_.take_listed() == nullptr) sched_yield();
     std::lock_guard guard(one_.send_lock);
     queues_.begin_flush(one_);
-    queues_.remove(one_, *one_.queue_head);
+    queues_.remove(one_, *one_.queue.head);
     queues_.end_flush(one_);
     if (std::chrono::steady_clock::now() > end) last.store(round, std::memory_order_relaxed);
     flushed.store(round, std::memory_order_release);
@@ -104,9 +104,9 @@ TEST_F(SendQueuesTest, AFailedPeerGivesUpAllItems) {
   queues_.enqueue(one_, answers_[1]);
   EXPECT_EQ(queues_.take_all(one_), &answers_[0]);
   EXPECT_EQ(answers_[0].next_queued, &answers_[1]);
-  EXPECT_EQ(one_.queue_length, 0u);
+  EXPECT_EQ(one_.queue_counts.length, 0u);
   queues_.enqueue(one_, answers_[2]);
-  EXPECT_EQ(one_.queue_head, &answers_[2]);
+  EXPECT_EQ(one_.queue.head, &answers_[2]);
 }
 
 TEST_F(SendQueuesTest, WhatAnInterfaceQueuedGoesWithIt) {
@@ -125,8 +125,8 @@ TEST_F(SendQueuesTest, WhatAnInterfaceQueuedGoesWithIt) {
   queues_.enqueue(one_, transfer);
   queues_.drop_all_of(one_, *some_interface());
   queues_.enqueue(one_, answers_[1]);
-  EXPECT_EQ(one_.queue_length, 3u);
-  EXPECT_EQ(one_.queue_head, &answers_[0]);
+  EXPECT_EQ(one_.queue_counts.length, 3u);
+  EXPECT_EQ(one_.queue.head, &answers_[0]);
   EXPECT_EQ(answers_[0].next_queued, &of_another);
   EXPECT_EQ(of_another.next_queued, &answers_[1]);
 }
@@ -143,15 +143,15 @@ TEST_F(SendQueuesTest, OnlyRequestsAreHeld) {
   queues_.enqueue(one_, requests[2]);
   queues_.enqueue(one_, answers_[1]);
   queues_.hold_requests(one_);
-  EXPECT_EQ(one_.queue_length, 5u);
-  EXPECT_NE(one_.queue_head, nullptr) << "a request that comes now must not overtake";
+  EXPECT_EQ(one_.queue_counts.length, 5u);
+  EXPECT_NE(one_.queue.head, nullptr) << "a request that comes now must not overtake";
   for (Answer* const answer : {&answers_[0], &answers_[1]}) {
     EXPECT_EQ(queues_.first(one_), &requests[0]);
     EXPECT_EQ(queues_.first_not_held(one_), answer);
     queues_.remove(one_, *answer);
   }
   EXPECT_EQ(queues_.first_not_held(one_), nullptr);
-  EXPECT_NE(one_.queue_head, nullptr);
+  EXPECT_NE(one_.queue.head, nullptr);
   queues_.enqueue(one_, answers_[2]);
   for (unsigned i = 0; i < 3; ++i) {
     EXPECT_EQ(queues_.first(one_), &requests[i]);
@@ -163,8 +163,8 @@ TEST_F(SendQueuesTest, OnlyRequestsAreHeld) {
   queues_.remove(one_, answers_[2]);
   EXPECT_EQ(queues_.first(one_), &requests[3]);
   queues_.remove(one_, requests[3]);
-  EXPECT_EQ(one_.queue_head, nullptr);
-  EXPECT_EQ(one_.queue_length, 0u);
+  EXPECT_EQ(one_.queue.head, nullptr);
+  EXPECT_EQ(one_.queue_counts.length, 0u);
 }
 
 TEST_F(SendQueuesTest, HeldRequestsEndWithTheirPeerAndTheirInterface) {
@@ -176,17 +176,17 @@ TEST_F(SendQueuesTest, HeldRequestsEndWithTheirPeerAndTheirInterface) {
   queues_.hold_requests(one_);
   queues_.enqueue(one_, answers_[0]);
   queues_.drop_all_of(one_, *some_interface());
-  EXPECT_EQ(one_.queue_length, 3u);
+  EXPECT_EQ(one_.queue_counts.length, 3u);
   EXPECT_EQ(queues_.take_all(one_), &requests[0]);
   EXPECT_EQ(requests[0].next_queued, &requests[2]);
   EXPECT_EQ(requests[2].next_queued, &answers_[0]);
   EXPECT_EQ(answers_[0].next_queued, nullptr);
-  EXPECT_EQ(one_.queue_head, nullptr);
+  EXPECT_EQ(one_.queue.head, nullptr);
 
   queues_.enqueue(other_, requests[1]);
   queues_.hold_requests(other_);
   queues_.drop_all_of(other_, *some_interface());
-  EXPECT_EQ(other_.queue_head, nullptr);
+  EXPECT_EQ(other_.queue.head, nullptr);
   queues_.enqueue(other_, answers_[1]);
   EXPECT_EQ(queues_.first(other_), &answers_[1]);
 }

@@ -51,6 +51,40 @@ TEST(ShmTransport, ConnectFindsTheLinkOfAPeerThatMadeContact) {
   EXPECT_EQ(b->connect(a->id(), nullptr), sink.new_links[0]);
 }
 
+// The sink hands a put in place on as a message.
+TEST(ShmTransport, MessagesMayBeWrittenInPlaceUntilTheLaneIsFull) {
+  const auto a = open_transport();
+  const auto b = open_transport();
+  RecordingSink sink;
+  Link* const to_b = connect_or_fail(*a, b->id());
+  EXPECT_EQ(to_b->next_cell, nullptr) << "the first message is sent";
+  ASSERT_EQ(send_message(*a, *to_b, 0, 8, sink), SendStatus::sent);
+  uint64_t written = 0;
+  const auto write = [&] {
+    MessageCell* const cell = to_b->next_cell;
+    if (cell == nullptr) return false;
+    ++written;
+    cell->header.set_rest(0, 0, 0, 8, written, 0, 0);
+    const auto payload = pattern(written, 8);
+    std::memcpy(cell->payload, payload.data(), payload.size());
+    a->publish(*to_b, MessageHeader::first_word(MessageKind::put, 0, PTL_MIN, 0), 8);
+    return true;
+  };
+  while (write() && written < 10'000) {
+  }
+  EXPECT_LT(written, 10'000u);
+  const auto count = [&] {
+    while (b->poll(sink, 32) != 0) {
+    }
+    return sink.new_links.empty() ? 0 : sink.by_link[sink.new_links[0]].size();
+  };
+  EXPECT_EQ(count(), written + 1);
+  EXPECT_EQ(send_message(*a, *to_b, ++written, 8, sink), SendStatus::sent);
+  EXPECT_TRUE(write());
+  ASSERT_EQ(count(), written + 1);
+  for (uint64_t i = 0; i <= written; ++i) expect_pattern(sink.by_link[sink.new_links[0]][i], i, 8);
+}
+
 TEST(ShmTransport, AProcessCanReachItself) {
   const auto transport = open_transport();
   RecordingSink sink;

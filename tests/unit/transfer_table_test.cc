@@ -18,7 +18,7 @@ class TransferTableTest : public ::testing::Test {
     transfer.peer.store(&to.peer);
     transfer.release.mark = release_mark;
     transfer.place.interface = nullptr;
-    ++to.peer.transfers;
+    ++to.peer.long_messages.transfers;
     return transfer;
   }
   // The pointer is only compared.
@@ -38,7 +38,7 @@ TEST_F(TransferTableTest, ACookieNamesItsTransferUntilThatIsReleased) {
   EXPECT_EQ(table_.find(cookie), &transfer);
   table_.release(transfer);
   EXPECT_EQ(table_.find(cookie), nullptr);
-  EXPECT_EQ(one_.peer.transfers, 0u);
+  EXPECT_EQ(one_.peer.long_messages.transfers, 0u);
   EXPECT_EQ(&start(one_), &transfer);
   EXPECT_EQ(table_.find(cookie), nullptr);
 }
@@ -111,7 +111,7 @@ TEST_F(TransferTableTest, AnInterfaceThatGoesTakesItsTransfersAlong) {
   table_.await_release(last);
   table_.drop_all_of(*some_interface());
   EXPECT_FALSE(table_.has_active());
-  EXPECT_EQ(one_.peer.transfers, 1u);
+  EXPECT_EQ(one_.peer.long_messages.transfers, 1u);
   Transfer& later = start(one_, 1);
   table_.await_release(later);
   one_.transport.released_mark = 1;
@@ -121,11 +121,11 @@ TEST_F(TransferTableTest, AnInterfaceThatGoesTakesItsTransfersAlong) {
 }
 
 TEST_F(TransferTableTest, OnePeerLeavesTransfersForTheOthers) {
-  one_.peer.transfers = most_transfers_of_peer;
+  one_.peer.long_messages.transfers = most_transfers_of_peer;
   EXPECT_EQ(table_.allocate(one_.peer), nullptr);
   EXPECT_FALSE(table_.is_full());
   EXPECT_NE(table_.allocate(other_.peer), nullptr);
-  --one_.peer.transfers;
+  --one_.peer.long_messages.transfers;
   EXPECT_NE(table_.allocate(one_.peer), nullptr);
 }
 

@@ -23,7 +23,7 @@ TEST_F(VolatileBuffersTest, EveryPutThatWaitsHasItsCopy) {
   must(PtlMDBind(ni_, &description, &md));
   for (; memory < puts; ++memory)
     must(PtlPut(md, 0, sizeof memory, PTL_NO_ACK_REQ, target(), 0, 0, 0, nullptr, 0));
-  ASSERT_GT(peer().queue_length.load(), puts / 2);
+  ASSERT_GT(peer().queue_counts.length.load(), puts / 2);
   const auto& messages = received(puts);
   ASSERT_EQ(messages.size(), puts);
   for (uint64_t i = 0; i < puts && !HasFailure(); ++i) {

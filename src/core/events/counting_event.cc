@@ -116,9 +116,9 @@ void CountingEvent::set(ptl_ct_event_t value) noexcept {
   gate_->notify();
 }
 
-void CountingEvent::fire(Move move) noexcept {
+[[gnu::noinline]] void CountingEvent::fire(uint64_t value, uint32_t use, uint32_t sets) noexcept {
   ReleaseBatch released;
-  follow(move, released);
+  follow({this, value, use, sets}, released);
 }
 
 // Follows a chain of counters as long as each moves just one other.
@@ -234,9 +234,8 @@ void CountingEvent::run_batch() noexcept {
 TriggeredOperation* CountingEvent::take_all() noexcept {
   // A thread that saw the value may rely on the execution of all operations that it reached, even
   // if the thread that moved the counter has not run them yet (spec 3.16).
-  Move reached = next_move();
-  reached.value = success_.load(std::memory_order_seq_cst);
-  fire(reached);
+  const Move now = next_move();
+  fire(success_.load(std::memory_order_seq_cst), now.use, now.sets);
   Chain waiting;
   lock_.lock();
   while (TriggeredOperation* operation = queue_.pop_reached(TriggerQueue::no_threshold))

@@ -50,11 +50,13 @@ class alignas(128) CountingEvent {
   // Modulo 2^64 (spec 3.14). Any thread; fires what is reached before it returns, or leaves that to
   // the thread that is firing, or to the end of the TriggerHold.
   void add_success(uint64_t n) noexcept {
-    Move move = next_move();
-    move.value = success_.fetch_add(n, std::memory_order_seq_cst) + n;
+    // Parts of a Move one by one: a whole one would lie in memory.
+    const uint32_t use = handle.generation();
+    const uint32_t sets = sets_.load(std::memory_order_acquire);
+    const uint64_t value = success_.fetch_add(n, std::memory_order_seq_cst) + n;
     gate_->notify();
-    if (reaches_threshold(move.value)) [[unlikely]]
-      fire(move);
+    if (reaches_threshold(value)) [[unlikely]]
+      fire(value, use, sets);
   }
   void add_failure(uint64_t n) noexcept {
     failure_.fetch_add(n, std::memory_order_seq_cst);
@@ -110,7 +112,7 @@ class alignas(128) CountingEvent {
   [[nodiscard]] bool reaches_threshold(uint64_t value) const noexcept {
     return value >= next_threshold_.load(std::memory_order_seq_cst);
   }
-  void fire(Move move) noexcept;
+  void fire(uint64_t value, uint32_t use, uint32_t sets) noexcept;
   static void follow(Move move, ReleaseBatch& released) noexcept;
   [[nodiscard]] bool fire_locked(Move reached_value, ReleaseBatch& released, Move& move) noexcept
       LINTEL_RELEASE(lock_);

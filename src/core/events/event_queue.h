@@ -44,6 +44,19 @@ struct InitiatorEvent {
   ptl_ni_fail_t fail;
 };
 
+// PTL_EVENT_PUT of a message that the priority list took whole, where it wanted to be.
+struct PutEvent {
+  const void* start;
+  void* user_ptr;
+  uint64_t hdr_data;
+  uint64_t match_bits;
+  uint64_t length;         // bytes, requested and manipulated
+  uint64_t remote_offset;  // bytes
+  uint64_t initiator;      // ptl_process_t
+  ptl_uid_t uid;
+  uint32_t pt_index;
+};
+
 class EventQueue {
  public:
   EventQueue() = default;
@@ -264,9 +277,11 @@ class EventQueue {
     to.ptl_list = from.list;
     to.ni_fail_type = from.fail;
   }
+  static void store(ptl_event_t& to, const PutEvent& from) noexcept;
   // A thread may be overwriting the slot.
   static void copy(Slot& to, const ptl_event_t& from) noexcept;
   static void copy(Slot& to, const InitiatorEvent& from) noexcept;
+  static void copy(Slot& to, const PutEvent& from) noexcept;
   static void copy(ptl_event_t& to, const Slot& from) noexcept;
 
   template <typename Event>
@@ -370,6 +385,41 @@ static_assert(PTL_EVENT_SEND == PTL_EVENT_REPLY + 1 && PTL_EVENT_ACK == PTL_EVEN
   store(to.remote_offset, from.remote_offset);
   store(to.type_and_list, from.type, from.list);
   store(to.fail_and_operation, from.fail, PTL_MIN);
+}
+
+[[gnu::always_inline]] inline void EventQueue::copy(Slot& to, const PutEvent& from) noexcept {
+  using event_queue_detail::store;
+  store(to.user_ptr, from.user_ptr);
+  store(to.mlength, from.length);
+  store(to.remote_offset, from.remote_offset);
+  store(to.type_and_list, PTL_EVENT_PUT, PTL_PRIORITY_LIST);
+  store(to.fail_and_operation, PTL_NI_OK, PTL_MIN);
+  store(to.hdr_data, from.hdr_data);
+  store(to.match_bits, from.match_bits);
+  store(to.start, from.start);
+  store(to.rlength, from.length);
+  store(to.initiator, from.initiator);
+  store(to.uid_and_index, from.uid, from.pt_index);
+  store(to.atomic_type, uint64_t{PTL_INT8_T});
+}
+
+[[gnu::always_inline]] inline void EventQueue::store(ptl_event_t& to,
+                                                     const PutEvent& from) noexcept {
+  to.start = const_cast<void*>(from.start);
+  to.user_ptr = from.user_ptr;
+  to.hdr_data = from.hdr_data;
+  to.match_bits = from.match_bits;
+  to.rlength = from.length;
+  to.mlength = from.length;
+  to.remote_offset = from.remote_offset;
+  std::memcpy(&to.initiator, &from.initiator, sizeof from.initiator);
+  to.uid = from.uid;
+  to.pt_index = from.pt_index;
+  to.type = PTL_EVENT_PUT;
+  to.ptl_list = PTL_PRIORITY_LIST;
+  to.ni_fail_type = PTL_NI_OK;
+  to.atomic_operation = PTL_MIN;
+  to.atomic_type = PTL_INT8_T;
 }
 
 [[gnu::always_inline]] inline void EventQueue::copy(ptl_event_t& to, const Slot& from) noexcept {

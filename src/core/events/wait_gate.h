@@ -14,14 +14,17 @@ namespace lintel {
 
 class WaitGate {
  public:
-  // The doorbell on which a waiting thread sleeps when it is the poller as well.
-  void set_doorbell(Doorbell* doorbell) noexcept { doorbell_ = doorbell; }
+  // Set-up path. The doorbell on which a waiting thread sleeps when it is the poller as well.
+  void set_doorbell(Doorbell* doorbell) noexcept {
+    doorbell_ = doorbell;
+    if (asymmetric_fence_available()) sleepers_.store(0, std::memory_order_relaxed);
+  }
 
   // After an event or a count became visible.
   [[gnu::always_inline]] void notify() noexcept {
-    light_fence();
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      wake_all();
+      notify_sleepers();
   }
   // Async-signal-safe.
   [[gnu::noinline]] void wake_all() noexcept {
@@ -45,7 +48,18 @@ class WaitGate {
   void finish() noexcept { sleepers_.fetch_sub(1, std::memory_order_relaxed); }
 
  private:
-  alignas(cache_line_bytes) std::atomic<uint32_t> sleepers_{0};
+  [[gnu::noinline]] void notify_sleepers() noexcept {
+    if ((sleepers_.load(std::memory_order_relaxed) & without_membarrier) != 0) {
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+      if (sleepers_.load(std::memory_order_relaxed) == without_membarrier) return;
+    }
+    wake_all();
+  }
+
+  // Part of sleepers_ without membarrier: each notify() has a full fence before it looks for
+  // sleepers.
+  static constexpr uint32_t without_membarrier = 1u << 31;
+  alignas(cache_line_bytes) std::atomic<uint32_t> sleepers_{without_membarrier};
   std::atomic<uint32_t> word_{0};
   Doorbell* doorbell_ = nullptr;
 };

@@ -55,11 +55,11 @@ const char* queued_text(QueuedSend::Kind kind) noexcept {
 void write_peer(const Peer& peer, StateWriter& out) noexcept LINTEL_UNCHECKED_LOCKS {
   out.line("  peer %08x/%u by %s%s: %u in flight, %u queued, %u transfers to it or from it",
            peer.id.nid, peer.id.pid,
-           peer.transport != nullptr ? peer.transport->capabilities().name : "nothing",
-           peer.failed.load() ? " (failed)" : "", peer.in_flight(), peer.queue_length.load(),
-           peer.transfers);
+           peer.route.transport != nullptr ? peer.route.transport->capabilities().name : "nothing",
+           peer.failed.load() ? " (failed)" : "", peer.in_flight(), peer.queue_counts.length.load(),
+           peer.long_messages.transfers);
   unsigned count = 0;
-  for (const QueuedSend* first : {peer.held_head, peer.queue_head})
+  for (const QueuedSend* first : {peer.queue.held.head, peer.queue.head})
     for (const QueuedSend* item = first; item != nullptr && count < most_of_a_kind;
          item = item->next_queued)
       out.line("    queued %u: %s", count++, queued_text(item->kind));

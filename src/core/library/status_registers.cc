@@ -83,9 +83,9 @@ std::optional<uint64_t> value_of(const NetworkInterface& interface, ptl_sr_index
     case PTL_SR_LINTEL_UNEXPECTED_PEAK:
       return status.unexpected_peak.load(std::memory_order_relaxed);
     case PTL_SR_LINTEL_POLLS:
-      return physical.poller().counters.polls.get();
+      return physical.poller().polls();
     case PTL_SR_LINTEL_POLLS_WITH_WORK:
-      return physical.poller().counters.polls_with_work.get();
+      return physical.poller().polls_with_work();
     case PTL_SR_LINTEL_SLEEPS:
       return physical.poller().counters.sleeps.get();
     case PTL_SR_LINTEL_WAKEUPS:
@@ -145,9 +145,9 @@ Line transport_line(const PhysicalInterface& physical, const Transport& transpor
   uint64_t messages = 0;
   uint64_t bytes = 0;
   for (const Peer& peer : physical.peers().all()) {
-    if (peer.transport != &transport) continue;
+    if (peer.route.transport != &transport) continue;
     ++peers;
-    messages += sum_of(peer.sent.messages);
+    messages += sum_of(peer.sent.messages) + peer.acknowledged_in_place.get();
     bytes += sum_of(peer.sent.bytes);
   }
   Line line{transport.capabilities().name,
@@ -201,8 +201,8 @@ Report gather(const PhysicalInterface& physical) {
                      {{"sends queued", physical.queues().queued.get()},
                       {"messages refused", physical.refused_requests.messages.get()},
                       {"peers failed", physical.peers_failed.get()},
-                      {"polls", polls.polls.get()},
-                      {"polls with work", polls.polls_with_work.get()},
+                      {"polls", physical.poller().polls()},
+                      {"polls with work", physical.poller().polls_with_work()},
                       {"sleeps", polls.sleeps.get()},
                       {"wakeups", polls.wakeups.get()}}};
   for (const auto& transport : physical.transports())

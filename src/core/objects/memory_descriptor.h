@@ -10,6 +10,7 @@
 #include "core/objects/memory_region.h"
 #include "core/request.h"
 #include "portals4.h"
+#include "util/counter.h"
 
 namespace lintel {
 
@@ -39,6 +40,7 @@ struct alignas(64) MemoryDescriptor {
   // The peer that the last operation went to: spares most operations a look into the peer table.
   std::atomic<Peer*> recent_peer{nullptr};
   MemoryRegion region;
+  SharedCounter* dropped = nullptr;  // InterfaceStatus::dropped of its interface
 
   // Whether an event or a count reports that a message was sent.
   [[nodiscard]] bool reports_send() const noexcept {

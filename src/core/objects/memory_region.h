@@ -131,7 +131,7 @@ class MemoryRegion {
   static constexpr uint8_t mixed = UINT8_MAX;  // depends on the address, and is asked each time
 
   [[nodiscard]] bool copy(std::byte* to, const std::byte* from, uint64_t length) const noexcept {
-    if (!accessible_) return guarded_copy(to, from, length);
+    if (!accessible_) return guarded_copy_straight(to, from, length);
     if (length == 8) {  // a constant size becomes one load and one store
       std::memcpy(to, from, 8);
     } else if (length != 0) {

@@ -65,8 +65,8 @@ void AnswerSender::send(Peer& peer, const MessageHeader& header, const Piece* pi
   if (peer.failed.load(std::memory_order_relaxed)) [[unlikely]]
     return;
   peer.sent.count(header.kind, payload_length);
-  if (peer.queue_head == nullptr) [[likely]] {
-    const SendStatus status = peer.transport->send(*peer.link, header, pieces, count);
+  if (peer.queue.head == nullptr) [[likely]] {
+    const SendStatus status = peer.route.transport->send(*peer.route.link, header, pieces, count);
     peer.note_in_process_send();
     if (status == SendStatus::sent || status == SendStatus::peer_failed) [[likely]]
       return;
@@ -123,9 +123,9 @@ void AnswerSender::report_shortage(const Peer& peer, bool tells_initiator) noexc
 
 Answer* AnswerSender::allocate(Peer& peer, uint64_t payload_length) noexcept {
   const bool with_payload = payload_length > short_answer_bytes;
-  if (!may_take(peer.answers, most_answers, in_use_.load(std::memory_order_relaxed),
+  if (!may_take(peer.queue.answers, most_answers, in_use_.load(std::memory_order_relaxed),
                 answers_.capacity()) ||
-      (with_payload && !may_take(peer.long_answers, most_long_answers_of_peer, long_answers(),
+      (with_payload && !may_take(peer.queue.long_answers, most_long_answers_of_peer, long_answers(),
                                  long_payloads_.capacity())))
     return nullptr;
   // Another thread may have taken the last free answer.
@@ -139,24 +139,24 @@ Answer* AnswerSender::allocate(Peer& peer, uint64_t payload_length) noexcept {
   Answer& answer = answers_.at(index);
   answer.payload_length = static_cast<uint32_t>(payload_length);
   answer.long_payload = payload;
-  ++peer.answers;
+  ++peer.queue.answers;
   in_use_.fetch_add(1, std::memory_order_relaxed);
   if (!with_payload) return &answer;
-  ++peer.long_answers;
+  ++peer.queue.long_answers;
   long_in_use_.fetch_add(1, std::memory_order_relaxed);
   return &answer;
 }
 
 void AnswerSender::release(Peer& peer, Answer& answer) noexcept {
-  LINTEL_ASSERT(peer.answers != 0);
+  LINTEL_ASSERT(peer.queue.answers != 0);
   if (is_long(answer)) {
-    LINTEL_ASSERT(peer.long_answers != 0);
+    LINTEL_ASSERT(peer.queue.long_answers != 0);
     long_payloads_.release(answer.long_payload);
-    --peer.long_answers;
+    --peer.queue.long_answers;
     long_in_use_.fetch_sub(1, std::memory_order_relaxed);
   }
   answers_.release(answers_.index_of(answer));
-  --peer.answers;
+  --peer.queue.answers;
   in_use_.fetch_sub(1, std::memory_order_relaxed);
 }
 
@@ -195,18 +195,18 @@ void AnswerSender::queue(Peer& peer, const MessageHeader& header, const Piece* p
 }
 
 void AnswerSender::send_acknowledgements(Peer& peer) noexcept {
-  const uint32_t count = peer.ack_count;
-  peer.ack_count = 0;
+  const uint32_t count = peer.acks.count;
+  peer.acks.count = 0;
   uint32_t done;
   {
     const LockGuard guard(peer.send_lock);
     if (peer.failed.load(std::memory_order_relaxed)) [[unlikely]]
       return;
-    done = peer.transport->acknowledge(*peer.link, peer.acks, count);
+    done = peer.route.transport->acknowledge(*peer.route.link, peer.acks.cookies, count);
     peer.note_in_process_send();
     if (done != 0) peer.sent.count(MessageKind::ack_batch, 0);
   }
-  if (done != count) send_ack_batch(peer, peer.acks + done, count - done);
+  if (done != count) send_ack_batch(peer, peer.acks.cookies + done, count - done);
 }
 
 // The transport has no room for acknowledgements, or carries none without a message.
@@ -225,8 +225,8 @@ void AnswerSender::send_ack_batch(Peer& peer, uint32_t* cookies, uint32_t count)
 
 bool AnswerSender::send_queued(Peer& peer, Answer& answer) noexcept {
   const Piece piece{payload_of(answer), answer.payload_length};
-  const SendStatus status =
-      peer.transport->send(*peer.link, answer.header, &piece, answer.payload_length != 0 ? 1 : 0);
+  const SendStatus status = peer.route.transport->send(*peer.route.link, answer.header, &piece,
+                                                       answer.payload_length != 0 ? 1 : 0);
   if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
   release(peer, answer);
   return true;

@@ -41,12 +41,12 @@ class AnswerSender {
       LINTEL_REQUIRES(polling);
   // Acknowledges with the next flush_acknowledgements().
   void acknowledge_exactly(Peer& peer, uint32_t cookie) noexcept LINTEL_REQUIRES(polling) {
-    peer.acks[peer.ack_count++] = cookie;
-    if (peer.ack_count == ack_batch_capacity) [[unlikely]]
+    peer.acks.cookies[peer.acks.count++] = cookie;
+    if (peer.acks.count == ack_batch_capacity) [[unlikely]]
       flush_acknowledgements(peer);
   }
   void flush_acknowledgements(Peer& peer) noexcept LINTEL_REQUIRES(polling) {
-    if (peer.ack_count != 0) send_acknowledgements(peer);
+    if (peer.acks.count != 0) send_acknowledgements(peer);
   }
 
   // Sends an answer from the queue. False: no room.

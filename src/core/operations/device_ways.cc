@@ -22,11 +22,12 @@ void DeviceWays::note(Peer& peer, DeviceWay way, uint64_t bytes, const char* why
   traffic_[index].messages.increment();
   traffic_[index].bytes.add(bytes);
   const auto bit = static_cast<uint8_t>(1u << index);
-  if ((peer.device_ways & bit) != 0) return;
-  peer.device_ways |= bit;
+  if ((peer.long_messages.device_ways & bit) != 0) return;
+  peer.long_messages.device_ways |= bit;
   log_message(LogLevel::info, "memory of devices, messages with %s by %s: %s%s%s",
-              ProcessText(peer.id.nid, peer.id.pid).c_str(), peer.transport->capabilities().name,
-              way_texts[index], *why == '\0' ? "" : ", since ", why);
+              ProcessText(peer.id.nid, peer.id.pid).c_str(),
+              peer.route.transport->capabilities().name, way_texts[index],
+              *why == '\0' ? "" : ", since ", why);
 }
 
 }  // namespace lintel

@@ -90,8 +90,8 @@ void publish_operation(Peer& peer, Operation& operation) noexcept {
 uint64_t progress_of(std::span<const Peer> peers) noexcept {
   uint64_t sum = 0;
   for (const Peer& peer : peers)
-    sum += uint64_t{peer.operations_ended.load(std::memory_order_relaxed)} +
-           peer.queue_removed.load(std::memory_order_relaxed);
+    sum += uint64_t{peer.operations.ended.load(std::memory_order_relaxed)} +
+           peer.queue_counts.removed.load(std::memory_order_relaxed);
   return sum;
 }
 
@@ -125,12 +125,12 @@ void Initiator::queue(Peer& peer, Operation& operation) noexcept {
 // stopped, and beside busy processes each yield may take a time slice.
 void Initiator::help_sending(Peer& peer) noexcept {
   poller_.kick();
-  const uint32_t before = peer.queue_removed.load(std::memory_order_relaxed);
-  if (peer.helped_without_effect_at.load(std::memory_order_relaxed) == before) return;
-  for (unsigned i = 0; peer.queue_length.load(std::memory_order_relaxed) > long_queue; ++i) {
+  const uint32_t before = peer.queue_counts.removed.load(std::memory_order_relaxed);
+  if (peer.queue_counts.helped_without_effect_at.load(std::memory_order_relaxed) == before) return;
+  for (unsigned i = 0; peer.queue_counts.length.load(std::memory_order_relaxed) > long_queue; ++i) {
     if (i == help_rounds) {
-      if (peer.queue_removed.load(std::memory_order_relaxed) == before)
-        peer.helped_without_effect_at.store(before, std::memory_order_relaxed);
+      if (peer.queue_counts.removed.load(std::memory_order_relaxed) == before)
+        peer.queue_counts.helped_without_effect_at.store(before, std::memory_order_relaxed);
       return;
     }
     sched_yield();
@@ -139,12 +139,12 @@ void Initiator::help_sending(Peer& peer) noexcept {
 }
 
 void Initiator::kick_in_process(const Peer& peer) noexcept {
-  if (peer.in_process_sends == nullptr) return;
-  peer.in_process_sends->set();
+  if (peer.route.in_process_sends == nullptr) return;
+  peer.route.in_process_sends->set();
   poller_.kick();
 }
 
-// The acknowledgement needs more than a count.
+// No record of an awaited put is free.
 bool Initiator::expect_full_ack(NetworkInterface& interface, Peer& peer, Request& request,
                                 Operation** operation) noexcept {
   OperationTable& operations = interface.initiator().operations_;
@@ -164,7 +164,7 @@ void Initiator::forget_ack(Peer& peer, const Request& request, Operation* operat
   if (operation != nullptr)
     operations_.discard(*operation);
   else if (request.header.asks_for_ack())
-    if (!peer.counted_puts.take_back(request.header.cookie)) peer.count_as_started();
+    if (!peer.awaited_puts.take_back(request.header.cookie)) peer.count_as_started();
 }
 
 // Sends a request in front of which nothing waits. `operation`: nullptr if nothing follows.
@@ -204,7 +204,7 @@ std::optional<SendStatus> Initiator::send_or_queue(NetworkInterface& interface, 
     record_operation(interface, request, direct, *operation);
   }
   SendStatus status = SendStatus::queue_full;
-  if (peer.queue_head == nullptr && !has_to_wait(peer, request.header)) [[likely]]
+  if (peer.queue.head == nullptr && !has_to_wait(peer, request.header)) [[likely]]
     status = send_first(peer, request, direct, operation);
   if (status == SendStatus::queue_full || status == SendStatus::connecting) {
     if (operation == nullptr) {
@@ -228,7 +228,7 @@ bool Initiator::start_if_possible(NetworkInterface& interface, Peer& peer,
                                   Request& request) noexcept {
   MemoryDescriptor* const put = request.put.descriptor;
   bool direct = false;  // the target fetches the payload or asks for it
-  switch (protocol_of(peer.transport->capabilities(), request)) {
+  switch (protocol_of(peer.route.transport->capabilities(), request)) {
     case Protocol::eager:
       break;
     case Protocol::unreliable_put:
@@ -252,7 +252,7 @@ bool Initiator::start_if_possible(NetworkInterface& interface, Peer& peer,
   if (!status) return false;
   switch (*status) {
     case SendStatus::sent:
-      if (reports_send) report_send(*put, request, PTL_NI_OK);
+      if (reports_send) report_send(*put, request.user_ptr, whole_result(request));
       kick_in_process(peer);
       break;
     case SendStatus::queue_full:
@@ -361,7 +361,7 @@ void Initiator::report_queued_send(Operation& operation) noexcept {
   const bool ends_here = !operation.answer_due;
   // The thread that sees the event may release the descriptor at once.
   put->pending.fetch_sub(1, std::memory_order_release);
-  report_send(*put, operation, PTL_NI_OK);
+  report_send(*put, operation.user_ptr, whole_result(operation));
   if (ends_here) operations_.discard(operation);
 }
 
@@ -378,9 +378,9 @@ void Initiator::drop_all_of(NetworkInterface& interface) noexcept {
       const LockGuard guard(peer.send_lock);
       queues_.drop_all_of(peer, interface);
     }
-    peer.counted_puts.end_if([&](const CountedPuts::Put& put) {
+    peer.awaited_puts.end_if([&](const AwaitedPuts::Record& put) {
       polling.assert_held();
-      const bool ends = interface.descriptors().owns(put.descriptor);
+      const bool ends = interface.descriptors().owns(&put.descriptor());
       if (ends) peer.count_as_ended();
       return ends;
     });

@@ -86,16 +86,30 @@ AnswerResult result_of(const MessageHeader& header, uint64_t mlength, ptl_ni_fai
   return operation;
 }
 
-// A counted put has ended; what success adds. `mlength`: bytes that the target took.
-[[gnu::always_inline]] inline Count InitiatorAnswers::end_counted_put(Peer& peer, uint32_t cookie,
-                                                                      uint64_t mlength) noexcept {
-  const CountedPuts::Put put = peer.counted_puts.take(cookie);
-  if (put.descriptor == nullptr) [[unlikely]] {
+// An awaited put has ended: posts its event, returns what is to be counted. `result_of(record)` is
+// its result.
+template <typename ResultOf>
+[[gnu::always_inline]] inline Count InitiatorAnswers::end_awaited_put(
+    Peer& peer, uint32_t cookie, const ResultOf& result_of) noexcept {
+  AwaitedPuts::Record* const put = peer.awaited_puts.find(cookie);
+  if (put == nullptr) [[unlikely]] {
     refused_.messages.increment();
     return {};
   }
+  Count count{};
+  if (MemoryDescriptor* const descriptor = put->resolve(); descriptor != nullptr) [[likely]]
+    count = post_ack(*descriptor, put->user_ptr(), put->requested(), result_of(*put));
+  else
+    put->descriptor().dropped->increment();  // spec 4.2.2
+  AwaitedPuts::end(*put);
   peer.count_as_ended();
-  return put.count(mlength);
+  return count;
+}
+
+Count InitiatorAnswers::end_awaited_put(Peer& peer, uint32_t cookie) noexcept {
+  return end_awaited_put(peer, cookie, [](const AwaitedPuts::Record& put) {
+    return whole_result(put.length(), put.remote_offset());
+  });
 }
 
 // The target has read what it keeps from the memory of a direct put.
@@ -106,7 +120,7 @@ void InitiatorAnswers::end_sending(Operation& operation, ptl_ni_fail_t fail) noe
   MemoryDescriptor* put = operation.put.descriptor;
   // The thread that sees the event may release the descriptor at once.
   put->pending.fetch_sub(1, std::memory_order_release);
-  report_send(*put, operation, fail);
+  report_send(*put, operation.user_ptr, whole_result(operation), fail);
 }
 
 // The memory of a get is used no more.
@@ -120,8 +134,13 @@ void InitiatorAnswers::end_getting(Operation& operation, const AnswerResult& res
 void InitiatorAnswers::take_ack(Peer& peer, const MessageHeader& header) noexcept {
   if (header.hdr_data != 0) [[unlikely]]
     refused_.note_answer(peer.id, header);
-  if ((header.cookie & counted_put_cookie) != 0)
-    return end_counted_put(peer, header.cookie, header.length()).apply(header.fail());
+  if ((header.cookie & awaited_put_cookie) != 0)
+    return end_awaited_put(peer, header.cookie,
+                           [&](const AwaitedPuts::Record& put) {
+                             return result_of(header, std::min(header.length(), put.length()),
+                                              header.fail());
+                           })
+        .apply(header.fail());
   Operation* operation = acknowledged_operation(peer, header.cookie);
   if (operation == nullptr) return;
   withdraw_memory(*operation, true);
@@ -157,13 +176,9 @@ void InitiatorAnswers::take_ack(Peer& peer, const MessageHeader& header) noexcep
   } else {
     end_sending(*operation, PTL_NI_OK);
     // Otherwise a direct put without acknowledgement: only its sending was to be ended.
-    if (operation->answer_due) {
-      const MessageHeader& header = operation->header;
-      if (ack_event_wanted(*put, header.requested_ack(), PTL_NI_OK))
-        report_whole_ack(*put, *operation);
-      else
-        count = count_of(*put, PTL_MD_EVENT_CT_ACK, header, header.length());
-    }
+    if (operation->answer_due)
+      count = post_ack(*put, operation->user_ptr, operation->header.requested_ack(),
+                       whole_result(*operation));
   }
   operations_.end(*operation);
   return count;
@@ -172,10 +187,18 @@ void InitiatorAnswers::take_ack(Peer& peer, const MessageHeader& header) noexcep
 void InitiatorAnswers::take_acks(Peer& peer, const std::byte* cookies, uint32_t count) noexcept {
   uint32_t cookie;
   std::memcpy(&cookie, cookies, sizeof cookie);
-  if (count == 1 && (cookie & counted_put_cookie) != 0) [[likely]]
-    end_counted_put(peer, cookie).apply();
-  else
-    take_any_acks(peer, cookies, count);
+  if (count != 1 || (cookie & awaited_put_cookie) == 0) [[unlikely]]
+    return take_any_acks(peer, cookies, count);
+  // Straight code for a put that is only counted.
+  AwaitedPuts::Record* const put = peer.awaited_puts.find(cookie);
+  const MemoryDescriptor* const descriptor = put == nullptr ? nullptr : put->resolve();
+  if (descriptor == nullptr || descriptor->event_queue != nullptr)
+    return end_awaited_put(peer, cookie).apply();
+  const Count to_count =
+      count_of(*descriptor, PTL_MD_EVENT_CT_ACK, put->requested(), put->length());
+  AwaitedPuts::end(*put);
+  peer.count_as_ended();
+  to_count.apply();
 }
 
 void InitiatorAnswers::take_any_acks(Peer& peer, const std::byte* cookies,
@@ -184,7 +207,7 @@ void InitiatorAnswers::take_any_acks(Peer& peer, const std::byte* cookies,
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t cookie;
     std::memcpy(&cookie, cookies + i * sizeof cookie, sizeof cookie);
-    counts.add((cookie & counted_put_cookie) != 0 ? end_counted_put(peer, cookie)
+    counts.add((cookie & awaited_put_cookie) != 0 ? end_awaited_put(peer, cookie)
                                                   : end_acknowledged(peer, cookie));
   }
   operations_.return_ended(peer);
@@ -272,7 +295,7 @@ void InitiatorAnswers::continue_sending(Peer& peer, Operation& operation) noexce
     if (staged->fail() == PTL_NI_OK && staged->ready().length == 0) return;
   }
   const LockGuard guard(peer.send_lock);
-  if (peer.queue_head == nullptr && send_data(peer, operation)) {
+  if (peer.queue.head == nullptr && send_data(peer, operation)) {
     peer.note_in_process_send();
     return;
   }
@@ -307,7 +330,7 @@ bool InitiatorAnswers::next_part(Operation& operation, uint64_t most, MessageHea
 }
 
 bool InitiatorAnswers::send_data(Peer& peer, Operation& operation) noexcept {
-  const uint64_t chunk = peer.link->max_data_bytes.load(std::memory_order_relaxed);
+  const uint64_t chunk = peer.route.link->max_data_bytes.load(std::memory_order_relaxed);
   MessageHeader header{};
   header.kind = MessageKind::data;
   header.cookie = operation.stream_cookie;
@@ -316,14 +339,14 @@ bool InitiatorAnswers::send_data(Peer& peer, Operation& operation) noexcept {
     unsigned count = 0;
     if (!next_part(operation, chunk, header, pieces, count)) break;  // left until it is there
     SendStatus status = operation.fault == PTL_NI_OK
-                            ? peer.transport->send(*peer.link, header, pieces, count)
+                            ? peer.route.transport->send(*peer.route.link, header, pieces, count)
                             : SendStatus::inaccessible;
     if (status == SendStatus::inaccessible) {
       operation.fault = PTL_NI_SEGV;
       header.operation = PTL_NI_SEGV;
       header.flags = flag_last;
       header.set_length(0);
-      status = peer.transport->send(*peer.link, header, nullptr, 0);
+      status = peer.route.transport->send(*peer.route.link, header, nullptr, 0);
     }
     if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
     if (status == SendStatus::sent) peer.sent.count(MessageKind::data, header.length());
@@ -499,10 +522,13 @@ void InitiatorAnswers::fail_all_of(Peer& peer) noexcept {
     polling.assert_held();
     if (operation.peer.load(std::memory_order_relaxed) == &peer) fail(operation);
   });
-  peer.counted_puts.end_if([&](const CountedPuts::Put& put) {
+  peer.awaited_puts.end_if([&](const AwaitedPuts::Record& put) {
     polling.assert_held();
     peer.count_as_ended();
-    put.count(0).apply(PTL_NI_UNDELIVERABLE);
+    if (MemoryDescriptor* const descriptor = put.resolve(); descriptor != nullptr)
+      post_ack(*descriptor, put.user_ptr(), put.requested(),
+               {0, put.remote_offset(), PTL_PRIORITY_LIST, PTL_NI_UNDELIVERABLE})
+          .apply(PTL_NI_UNDELIVERABLE);
     return true;
   });
   operations_.return_ended(peer);

@@ -56,8 +56,10 @@ class InitiatorAnswers final : private StagingClient {
   [[nodiscard]] Operation* operation_once_sent(Peer& peer, uint32_t cookie) noexcept;
   [[nodiscard]] Operation* answered_operation(Peer& peer, uint32_t cookie) noexcept;
   [[nodiscard]] Operation* acknowledged_operation(Peer& peer, uint32_t cookie) noexcept;
-  [[nodiscard]] Count end_counted_put(Peer& peer, uint32_t cookie,
-                                      uint64_t mlength = UINT64_MAX) noexcept
+  template <typename ResultOf>
+  [[nodiscard]] Count end_awaited_put(Peer& peer, uint32_t cookie,
+                                      const ResultOf& result_of) noexcept LINTEL_REQUIRES(polling);
+  [[nodiscard]] Count end_awaited_put(Peer& peer, uint32_t cookie) noexcept
       LINTEL_REQUIRES(polling);
   [[nodiscard]] Count end_acknowledged(Peer& peer, uint32_t cookie) noexcept
       LINTEL_REQUIRES(polling);

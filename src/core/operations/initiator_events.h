@@ -13,9 +13,9 @@ namespace lintel {
 // Whether success counts the bytes manipulated, not one (spec 3.10.1). `option`:
 // PTL_MD_EVENT_CT_SEND, _ACK or _REPLY. PTL_OC_ACK_REQ says nothing about the bytes (spec 3.15.1).
 [[nodiscard]] inline bool counts_bytes(const MemoryDescriptor& descriptor, unsigned option,
-                                       const MessageHeader& header) noexcept {
+                                       ptl_ack_req_t requested) noexcept {
   return (descriptor.options & PTL_MD_EVENT_CT_BYTES) != 0 &&
-         (option != PTL_MD_EVENT_CT_ACK || header.requested_ack() != PTL_OC_ACK_REQ);
+         (option != PTL_MD_EVENT_CT_ACK || requested != PTL_OC_ACK_REQ);
 }
 
 // What is to be counted. Taken down before an event is posted: a thread that sees that may release
@@ -33,12 +33,10 @@ struct Count {
 };
 // `mlength`: bytes manipulated.
 [[nodiscard]] inline Count count_of(const MemoryDescriptor& descriptor, unsigned option,
-                                    const MessageHeader& header, uint64_t mlength) noexcept {
+                                    ptl_ack_req_t requested, uint64_t mlength) noexcept {
   if (descriptor.counter == nullptr || (descriptor.options & option) == 0) return {};
-  return {descriptor.counter, counts_bytes(descriptor, option, header) ? mlength : 1};
+  return {descriptor.counter, counts_bytes(descriptor, option, requested) ? mlength : 1};
 }
-
-void report_send(MemoryDescriptor& descriptor, const Request& request, ptl_ni_fail_t fail) noexcept;
 
 // Reports a put or an atomic that ends without having been sent. PTL_EVENT_SEND reports that. No
 // acknowledgement reports it again (spec 3.13.3), unless the descriptor reports acknowledgements
@@ -53,12 +51,16 @@ struct AnswerResult {
   ptl_ni_fail_t fail;
 };
 // Of an operation that did to all its bytes what was asked for.
-[[nodiscard]] inline AnswerResult whole_result(const Request& request) noexcept {
-  return {request.header.length(), request.header.remote_offset, PTL_PRIORITY_LIST, PTL_NI_OK};
+[[nodiscard]] constexpr AnswerResult whole_result(uint64_t length,
+                                                  uint64_t remote_offset) noexcept {
+  return {length, remote_offset, PTL_PRIORITY_LIST, PTL_NI_OK};
 }
-// Only in a round of polling.
-void report_ack(MemoryDescriptor& descriptor, const Request& request,
-                const AnswerResult& result) noexcept;
+[[nodiscard]] inline AnswerResult whole_result(const Request& request) noexcept {
+  return whole_result(request.header.length(), request.header.remote_offset);
+}
+// `whole`: the result if the message was sent.
+void report_send(MemoryDescriptor& descriptor, void* user_ptr, AnswerResult whole,
+                 ptl_ni_fail_t fail = PTL_NI_OK) noexcept;
 void report_reply(MemoryDescriptor& descriptor, const Request& request,
                   const AnswerResult& result) noexcept;
 
@@ -87,39 +89,45 @@ void report_reply(MemoryDescriptor& descriptor, const Request& request,
 }
 
 [[nodiscard, gnu::always_inline]] inline InitiatorEvent event_of(
-    ptl_event_kind_t type, const Request& request, const AnswerResult& result) noexcept {
-  return {type, request.user_ptr, result.mlength, result.remote_offset, result.list, result.fail};
+    ptl_event_kind_t type, void* user_ptr, const AnswerResult& result) noexcept {
+  return {type, user_ptr, result.mlength, result.remote_offset, result.list, result.fail};
 }
 
-// The events of most puts: full events only, success. Straight code at the calls.
-[[gnu::always_inline]] inline void report_sent_put(MemoryDescriptor& descriptor,
-                                                   const Request& request) noexcept {
+// Reports that a put was sent. Straight code for most puts: full events only.
+[[gnu::always_inline]] inline void report_sent_put(MemoryDescriptor& descriptor, void* user_ptr,
+                                                   const AnswerResult& whole) noexcept {
   if ((descriptor.options & PTL_MD_EVENT_CT_SEND) != 0 || !send_event_wanted(descriptor, PTL_NI_OK))
       [[unlikely]]
-    return report_send(descriptor, request, PTL_NI_OK);
-  descriptor.event_queue->queue.post(event_of(PTL_EVENT_SEND, request, whole_result(request)));
+    return report_send(descriptor, user_ptr, whole);
+  descriptor.event_queue->queue.post(event_of(PTL_EVENT_SEND, user_ptr, whole));
 }
-// Reports the acknowledgement of a put or an atomic that was not truncated. Requires
-// ack_event_wanted() for success.
-[[gnu::always_inline]] inline void report_whole_ack(MemoryDescriptor& descriptor,
-                                                    const Request& request) noexcept
+// Posts the event of the acknowledgement of a put or an atomic; returns what is to be counted then.
+[[nodiscard, gnu::always_inline]] inline Count post_ack(MemoryDescriptor& descriptor,
+                                                        void* user_ptr, ptl_ack_req_t requested,
+                                                        const AnswerResult& result) noexcept
     LINTEL_REQUIRES(polling) {
-  if ((descriptor.options & PTL_MD_EVENT_CT_ACK) != 0) [[unlikely]]
-    return report_ack(descriptor, request, whole_result(request));
-  descriptor.event_queue->queue.post_in_round(
-      [&] { return event_of(PTL_EVENT_ACK, request, whole_result(request)); });
+  const Count count = count_of(descriptor, PTL_MD_EVENT_CT_ACK, requested, result.mlength);
+  if (ack_event_wanted(descriptor, requested, result.fail))
+    descriptor.event_queue->queue.post_in_round(
+        [&] { return event_of(PTL_EVENT_ACK, user_ptr, result); });
+  return count;
+}
+inline void report_ack(MemoryDescriptor& descriptor, const Request& request,
+                       const AnswerResult& result) noexcept LINTEL_REQUIRES(polling) {
+  post_ack(descriptor, request.user_ptr, request.header.requested_ack(), result).apply(result.fail);
 }
 
 // Posts both full events of a put that was delivered in whole before it was reported as sent.
 // False, and nothing was done: the descriptor reports otherwise.
-[[nodiscard, gnu::always_inline]] inline bool report_put_and_ack(MemoryDescriptor& descriptor,
-                                                                 const Request& request) noexcept {
+[[nodiscard, gnu::always_inline]] inline bool report_put_and_ack(
+    MemoryDescriptor& descriptor, void* user_ptr, ptl_ack_req_t requested,
+    const AnswerResult& whole) noexcept {
   if ((descriptor.options & (PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_ACK)) != 0 ||
       !send_event_wanted(descriptor, PTL_NI_OK) ||
-      !ack_event_wanted(descriptor, request.header.requested_ack(), PTL_NI_OK))
+      !ack_event_wanted(descriptor, requested, PTL_NI_OK))
     return false;
-  descriptor.event_queue->queue.post(event_of(PTL_EVENT_SEND, request, whole_result(request)),
-                                     event_of(PTL_EVENT_ACK, request, whole_result(request)));
+  descriptor.event_queue->queue.post(event_of(PTL_EVENT_SEND, user_ptr, whole),
+                                     event_of(PTL_EVENT_ACK, user_ptr, whole));
   return true;
 }
 

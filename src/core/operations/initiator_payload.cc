@@ -15,12 +15,12 @@ Exposure expose_memory(Peer& peer, const MessageHeader& header, const MemoryRegi
                        uint64_t offset, RemoteMemory* out) noexcept {
   Piece pieces[transfer_remote_pieces];
   uint64_t covered = 0;
-  if (!peer.transport->capabilities().remote_access) return {SendStatus::sent};
+  if (!peer.route.transport->capabilities().remote_access) return {SendStatus::sent};
   const unsigned count =
       region.pieces(offset, header.length(), pieces, transfer_remote_pieces, &covered);
   if (covered != header.length()) return {SendStatus::sent};
-  return peer.transport->expose(*peer.link, pieces, count, header.kind != MessageKind::put,
-                                header.cookie, out);
+  return peer.route.transport->expose(*peer.route.link, pieces, count,
+                                      header.kind != MessageKind::put, header.cookie, out);
 }
 
 // Names memory of a device to a peer on this node, which has the device copy if it can.
@@ -28,19 +28,19 @@ Exposure expose_memory(Peer& peer, const MessageHeader& header, const MemoryRegi
                                                      const MemoryRegion& region,
                                                      uint64_t offset) noexcept {
   DeviceDescription description{};
-  if (peer.transport->process_of(*peer.link) == 0 ||
+  if (peer.route.transport->process_of(*peer.route.link) == 0 ||
       !describe_device(region, offset, header.length(), &description))
-    return peer.transport->send(*peer.link, header, nullptr, 0);
+    return peer.route.transport->send(*peer.route.link, header, nullptr, 0);
   MessageHeader names = header;
   names.modes |= names_device;
   const Piece piece{reinterpret_cast<std::byte*>(&description), sizeof description};
-  return peer.transport->send(*peer.link, names, &piece, 1);
+  return peer.route.transport->send(*peer.route.link, names, &piece, 1);
 }
 
 SendStatus send_description(Peer& peer, const MessageHeader& header, const MemoryRegion& region,
                             uint64_t offset, Operation& operation) noexcept {
   if (!region.is_host(offset, header.length()) &&
-      !peer.transport->capabilities().accesses_accelerators) [[unlikely]]
+      !peer.route.transport->capabilities().accesses_accelerators) [[unlikely]]
     return send_device_description(peer, header, region, offset);
   RemoteMemory memory[transfer_remote_pieces];
   const Exposure exposure = expose_memory(peer, header, region, offset, memory);
@@ -48,10 +48,10 @@ SendStatus send_description(Peer& peer, const MessageHeader& header, const Memor
   operation.exposure.store(exposure.number, std::memory_order_relaxed);
   const Piece piece{reinterpret_cast<std::byte*>(memory), exposure.count * sizeof(RemoteMemory)};
   const SendStatus status =
-      peer.transport->send(*peer.link, header, &piece, exposure.count != 0 ? 1 : 0);
+      peer.route.transport->send(*peer.route.link, header, &piece, exposure.count != 0 ? 1 : 0);
   if (status != SendStatus::sent && exposure.number != Exposure::none) {
     operation.exposure.store(Exposure::none, std::memory_order_relaxed);
-    peer.transport->withdraw(*peer.link, exposure.number, false);
+    peer.route.transport->withdraw(*peer.route.link, exposure.number, false);
   }
   return status;
 }
@@ -67,7 +67,7 @@ SendStatus send_description(Peer& peer, const MessageHeader& header, const Memor
       !request.put.descriptor->region.read(request.put_offset, gathered, length))
     return SendStatus::inaccessible;
   pieces[count] = {gathered, length};
-  return peer.transport->send(*peer.link, request.header, pieces, count + 1);
+  return peer.route.transport->send(*peer.route.link, request.header, pieces, count + 1);
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ SendStatus send_payload(ScratchPool& scratch, Peer& peer, const Request& request
                : send_description(peer, header, request.get.descriptor->region, request.get_offset,
                                   *operation);
   }
-  if (put == nullptr) return peer.transport->send(*peer.link, header, nullptr, 0);
+  if (put == nullptr) return peer.route.transport->send(*peer.route.link, header, nullptr, 0);
 
   const uint64_t length = header.length();
   Piece pieces[gather_pieces + 1];
@@ -91,7 +91,7 @@ SendStatus send_payload(ScratchPool& scratch, Peer& peer, const Request& request
     pieces[count++] = {const_cast<std::byte*>(request.operand), request.operand_bytes};
   if (copy != nullptr) {
     pieces[count++] = {const_cast<std::byte*>(copy), length};
-    return peer.transport->send(*peer.link, header, pieces, count);
+    return peer.route.transport->send(*peer.route.link, header, pieces, count);
   }
   uint64_t covered = 0;
   const MemoryRegion& region = put->region;
@@ -100,7 +100,7 @@ SendStatus send_payload(ScratchPool& scratch, Peer& peer, const Request& request
   const unsigned described =
       region.pieces(request.put_offset, length, pieces + count, gather_pieces, &covered);
   if (covered == length) [[likely]]
-    return peer.transport->send(*peer.link, header, pieces, count + described);
+    return peer.route.transport->send(*peer.route.link, header, pieces, count + described);
   return send_gathered(scratch, peer, request, pieces, count);
 }
 

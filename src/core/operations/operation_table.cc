@@ -16,7 +16,7 @@ void withdraw_exposed_memory(Operation& operation, bool answered) noexcept {
   const uint32_t number = operation.exposure.load(std::memory_order_relaxed);
   operation.exposure.store(Exposure::none, std::memory_order_relaxed);
   Peer& peer = *operation.peer.load(std::memory_order_relaxed);
-  peer.transport->withdraw(*peer.link, number, !answered);
+  peer.route.transport->withdraw(*peer.route.link, number, !answered);
 }
 
 bool OperationTable::open() noexcept {
@@ -61,14 +61,14 @@ void OperationTable::discard(Operation& operation) noexcept {
 }
 
 void OperationTable::return_chain(Peer& peer) noexcept {
-  Operation& last = operations_.at(peer.returned_chain_tail);
+  Operation& last = operations_.at(peer.returned.tail);
   uint32_t head = peer.returned_operations.load(std::memory_order_relaxed);
   // The other side only ever takes the whole chain, so there is no ABA.
   do {
     last.next_free.store(head, std::memory_order_relaxed);
   } while (!peer.returned_operations.compare_exchange_weak(
-      head, peer.returned_chain_head, std::memory_order_release, std::memory_order_relaxed));
-  peer.returned_chain_head = none;
+      head, peer.returned.head, std::memory_order_release, std::memory_order_relaxed));
+  peer.returned.head = none;
 }
 
 bool OperationTable::may_access(const Peer* peer, const RemoteMemory& memory,

@@ -51,13 +51,13 @@ class OperationTable {
     Peer& peer = *operation.peer.load(std::memory_order_relaxed);
     const uint32_t index = operations_.index_of(operation);
     make_free(operation);
-    operation.next_free.store(peer.returned_chain_head, std::memory_order_relaxed);
-    if (peer.returned_chain_head == none) peer.returned_chain_tail = index;
-    peer.returned_chain_head = index;
+    operation.next_free.store(peer.returned.head, std::memory_order_relaxed);
+    if (peer.returned.head == none) peer.returned.tail = index;
+    peer.returned.head = index;
     peer.count_as_ended();
   }
   void return_ended(Peer& peer) noexcept LINTEL_REQUIRES(polling) {
-    if (peer.returned_chain_head != none) return_chain(peer);
+    if (peer.returned.head != none) return_chain(peer);
   }
 
   // Returns nullptr if the cookie names no operation that goes on.
@@ -87,7 +87,7 @@ class OperationTable {
 
  private:
   static void make_free(Operation& operation) noexcept {
-    // The uppermost bit of a cookie distinguishes counted puts from operations.
+    // The uppermost bit of a cookie distinguishes awaited puts from operations.
     constexpr uint8_t generation_mask = 0x7f;
     const uint8_t generation = operation.generation.load(std::memory_order_relaxed);
     operation.generation.store((generation + 1) & generation_mask, std::memory_order_relaxed);

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/operations/counted_puts.h"
+#include "core/operations/awaited_puts.h"
 #include "core/operations/operation.h"
 #include "core/progress/poll_flag.h"
 #include "core/progress/statistics.h"
@@ -21,99 +21,145 @@ namespace lintel {
 inline constexpr unsigned interface_slots = flag_interface_mask + 1;
 inline constexpr uint32_t ack_batch_capacity = 20;  // cookies that travel with the header itself
 
-struct alignas(64) Peer {
-  std::atomic<uint32_t> next_free{0};
-  ProcessId id{};
+struct Peer;
 
-  SpinLock send_lock;
-  bool queue_listed LINTEL_GUARDED_BY(send_lock) = false;  // see SendQueues
-  std::atomic<bool> failed{true};           // failed or not connected yet; written under send_lock
-  std::atomic<bool> awaits_process{false};  // its link has found no process; under send_lock
-  Link* link = nullptr;                     // link that carries messages to the peer
+// The way of messages to a peer. Changed under the send lock.
+struct PeerRoute {
+  Link* link = nullptr;
   Transport* transport = nullptr;
   // Flag that is set after a send to the own process, so that the poller polls for it. nullptr for
   // other processes.
   PollFlag* in_process_sends = nullptr;
   // Length of the longest put whose payload travels with its header.
   std::atomic<uint32_t> eager_put_bytes{0};
-  QueuedSend* queue_head LINTEL_GUARDED_BY(send_lock) = nullptr;
-  QueuedSend** queue_tail LINTEL_GUARDED_BY(send_lock) = &queue_head;
-  std::atomic<uint32_t> queue_length{0};  // written under send_lock
+};
+
+// Requests that wait until the peer has answered others. While there are any, the mark is the first
+// item of the queue.
+struct HeldRequests {
+  QueuedSend* head = nullptr;
+  QueuedSend** tail = &head;
+  QueuedSend mark{.kind = QueuedSend::Kind::mark};
+};
+
+// Messages that could not be sent, in order. See SendQueues.
+struct QueuedSends {
+  QueuedSend* head = nullptr;
+  QueuedSend** tail = &head;
+  HeldRequests held;
+  uint32_t answers = 0;
+  uint32_t long_answers = 0;  // those with a LongPayload
+  bool listed = false;
+};
+
+// What threads without the send lock read of the queue.
+struct QueueCounts {
+  std::atomic<uint32_t> length{0};   // written under send_lock
+  std::atomic<uint32_t> removed{0};  // items ever, modulo 2^32; written under send_lock
+  // Value of `removed` when callers that helped to send saw no item leave; any thread.
+  std::atomic<uint32_t> helped_without_effect_at{UINT32_MAX};
+  Peer* next_with_queue = nullptr;  // under the lock of SendQueues
+};
+
+struct PeerFailure {
+  const char* because = "";                 // constant text
+  const std::string* not_others = nullptr;  // why no transport with precedence is used
+  uint64_t gone_said_ns = 0;                // time of the last log line "is gone"
+};
+
+// Acknowledgements of the burst that is handled.
+struct AckBatch {
+  uint32_t cookies[ack_batch_capacity];
+  uint32_t count = 0;
+};
+
+// Ended operations of the burst that is handled, through next_free.
+struct ReturnedChain {
+  uint32_t head = Arena<Operation>::no_index;
+  uint32_t tail = Arena<Operation>::no_index;
+};
+
+// Gets whose data were sent from where they lie, in the order sent, through next_active.
+struct UnreleasedGets {
+  Transfer* head = nullptr;
+  Transfer* tail = nullptr;
+  Peer* next_peer = nullptr;
+  bool listed = false;
+};
+
+struct LongMessages {
+  uint32_t transfers = 0;   // under way from or to the peer, at the target
+  uint8_t device_ways = 0;  // bit i: DeviceWay i was logged
+};
+
+struct OperationCounts {
+  std::atomic<uint32_t> started{0};  // written under send_lock
+  std::atomic<uint32_t> ended{0};    // written under the poll token
+};
+
+struct alignas(64) Peer {
+  std::atomic<uint32_t> next_free{0};
+  ProcessId id{};
+
+  SpinLock send_lock;
+  std::atomic<bool> failed{true};           // failed or not connected yet; written under send_lock
+  std::atomic<bool> awaits_process{false};  // its link has found no process; under send_lock
+  PeerRoute route;
   // Chain through next_free.
   uint32_t free_operations LINTEL_GUARDED_BY(send_lock) = Arena<Operation>::no_index;
-  CountedPuts counted_puts;
+  AwaitedPuts awaited_puts;
   TrafficCounters sent;
-  Peer* next_with_queue = nullptr;          // under the lock of SendQueues
-  const char* failed_because = "";          // constant text
-  const std::string* not_others = nullptr;  // why no transport with precedence is used
-  std::atomic<uint32_t> queue_removed{0};   // items ever, modulo 2^32; written under send_lock
-  // Value of queue_removed when callers that helped to send saw no item leave; any thread.
-  std::atomic<uint32_t> helped_without_effect_at{UINT32_MAX};
-  // The held requests wait until the peer has answered others. While there are any, the mark is the
-  // first item of the queue.
-  QueuedSend held_mark LINTEL_GUARDED_BY(send_lock){.kind = QueuedSend::Kind::mark};
-  QueuedSend* held_head LINTEL_GUARDED_BY(send_lock) = nullptr;
-  QueuedSend** held_tail LINTEL_GUARDED_BY(send_lock) = &held_head;
-  uint32_t answers LINTEL_GUARDED_BY(send_lock) = 0;       // answers in the queue
-  uint32_t long_answers LINTEL_GUARDED_BY(send_lock) = 0;  // queued answers with a LongPayload
+  QueuedSends queue LINTEL_GUARDED_BY(send_lock);
+  QueueCounts queue_counts;
+  PeerFailure failure;
 
-  alignas(64) uint32_t acks[ack_batch_capacity] LINTEL_GUARDED_BY(polling);
-  uint32_t ack_count LINTEL_GUARDED_BY(polling) = 0;
-  // Long messages under way from or to it, at the target.
-  uint32_t transfers LINTEL_GUARDED_BY(polling) = 0;
-  // Ended operations of this burst.
-  uint32_t returned_chain_head LINTEL_GUARDED_BY(polling) = Arena<Operation>::no_index;
-  uint32_t returned_chain_tail LINTEL_GUARDED_BY(polling) = Arena<Operation>::no_index;
-  uint64_t gone_said_ns LINTEL_GUARDED_BY(polling) = 0;  // time of the last log line "is gone"
-  // Gets whose data were sent from where they lie, in the order sent, through next_active.
-  Transfer* unreleased_head LINTEL_GUARDED_BY(polling) = nullptr;
-  Transfer* unreleased_tail LINTEL_GUARDED_BY(polling) = nullptr;
-  bool unreleased_listed LINTEL_GUARDED_BY(polling) = false;
-  uint8_t device_ways LINTEL_GUARDED_BY(polling) = 0;  // bit i: DeviceWay i was logged
-  Peer* next_unreleased LINTEL_GUARDED_BY(polling) = nullptr;
+  alignas(64) AckBatch acks LINTEL_GUARDED_BY(polling);
+  Counter acknowledged_in_place;  // puts that the transport acknowledged, see MessageSink::on_put()
+  LongMessages long_messages LINTEL_GUARDED_BY(polling);
+  ReturnedChain returned LINTEL_GUARDED_BY(polling);
+  UnreleasedGets unreleased LINTEL_GUARDED_BY(polling);
 
   // --- shared
   std::atomic<uint32_t> returned_operations{Arena<Operation>::no_index};
-  std::atomic<uint32_t> operations_started{0};  // written under send_lock
-  std::atomic<uint32_t> operations_ended{0};    // written under the poll token
+  OperationCounts operations;
   // Headers of its messages, by the slot of the interface; see UnexpectedPool.
   std::atomic<uint32_t> unexpected[interface_slots]{};
 
   // Any thread.
   [[nodiscard]] bool sends_by(const Link& of) noexcept {
-    return std::atomic_ref<Link*>(link).load(std::memory_order_relaxed) == &of;
+    return std::atomic_ref<Link*>(route.link).load(std::memory_order_relaxed) == &of;
   }
   void note_in_process_send() const noexcept {
-    if (in_process_sends != nullptr) in_process_sends->set();
+    if (route.in_process_sends != nullptr) route.in_process_sends->set();
   }
   void count_as_started() noexcept LINTEL_REQUIRES(send_lock) {
-    operations_started.store(operations_started.load(std::memory_order_relaxed) + 1,
+    operations.started.store(operations.started.load(std::memory_order_relaxed) + 1,
                              std::memory_order_relaxed);
   }
   void count_as_ended() noexcept LINTEL_REQUIRES(polling) {
-    operations_ended.store(operations_ended.load(std::memory_order_relaxed) + 1,
+    operations.ended.store(operations.ended.load(std::memory_order_relaxed) + 1,
                            std::memory_order_relaxed);
   }
   // Operations that were sent and have not ended.
   [[nodiscard]] uint32_t in_flight() const noexcept LINTEL_REQUIRES(send_lock) {
-    return operations_started.load(std::memory_order_relaxed) -
-           operations_ended.load(std::memory_order_relaxed);
+    return operations.started.load(std::memory_order_relaxed) -
+           operations.ended.load(std::memory_order_relaxed);
   }
   [[nodiscard]] bool has_outstanding() const noexcept {
-    return operations_started.load(std::memory_order_relaxed) !=
-           operations_ended.load(std::memory_order_relaxed);
+    return operations.started.load(std::memory_order_relaxed) !=
+           operations.ended.load(std::memory_order_relaxed);
   }
   // A thread waits for this peer: check that it lives.
   [[nodiscard]] bool is_awaited() const noexcept LINTEL_REQUIRES(polling) {
     return !failed.load(std::memory_order_acquire) &&
-           (has_outstanding() || queue_length.load(std::memory_order_relaxed) != 0 ||
-            transfers != 0);
+           (has_outstanding() || queue_counts.length.load(std::memory_order_relaxed) != 0 ||
+            long_messages.transfers != 0);
   }
 };
 
 // Why the transport of the peer does not access memory of devices, or did not.
 [[nodiscard]] inline const char* why_staged(const Peer& peer) noexcept {
-  return peer.transport->capabilities().accesses_accelerators
+  return peer.route.transport->capabilities().accesses_accelerators
              ? "the network device did not register it"
              : "this transport does not access it";
 }

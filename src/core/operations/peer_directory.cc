@@ -18,7 +18,7 @@ namespace lintel {
 namespace {
 constexpr uint32_t largest_peers = 1u << 20;
 constexpr uint64_t first_capacity = 64;
-constexpr uint32_t most_counted_put_rings = 1u << 12;  // peers with counted puts
+constexpr uint32_t most_awaited_put_rings = 1u << 12;  // peers with awaited puts
 constexpr size_t most_reasons = 256;
 constexpr uint64_t gone_said_again_ns = 10'000'000'000;
 
@@ -73,13 +73,14 @@ Peer* PeerTable::insert(ProcessId id) noexcept {
 }
 
 LinkRelation relation_of(const Peer& peer, Transport& transport, Link& link) noexcept {
-  if (peer.link == &link) return LinkRelation::sends;
-  const uint64_t known = peer.transport->incarnation(*peer.link);
+  if (peer.route.link == &link) return LinkRelation::sends;
+  const uint64_t known = peer.route.transport->incarnation(*peer.route.link);
   if (known != 0)
     return known == transport.incarnation(link) ? LinkRelation::receives
                                                 : LinkRelation::of_another_process;
   // Queued payloads may be as long as the other transport allows.
-  return transport.capabilities().max_eager_bytes >= peer.transport->capabilities().max_eager_bytes
+  return transport.capabilities().max_eager_bytes >=
+                 peer.route.transport->capabilities().max_eager_bytes
              ? LinkRelation::replaces
              : LinkRelation::receives;
 }
@@ -89,7 +90,7 @@ bool PeerDirectory::open(Transports transports, std::span<const OpenedTransports
   transports_ = transports;
   unused_ = unused;
   in_process_sends_ = &in_process_sends;
-  return table_.open() && counted_put_rings_.open(most_counted_put_rings);
+  return table_.open() && awaited_put_rings_.open(most_awaited_put_rings);
 }
 
 const std::string& PeerDirectory::reason_for(size_t chosen,
@@ -150,18 +151,18 @@ void PeerDirectory::attach(Peer& peer, Transport& transport, Link& link,
         not_others.empty() ? "" : "; not by ", not_others.c_str());
   }
   const LockGuard guard(peer.send_lock);
-  std::atomic_ref<Link*>(peer.link).store(&link, std::memory_order_relaxed);
-  peer.transport = &transport;
+  std::atomic_ref<Link*>(peer.route.link).store(&link, std::memory_order_relaxed);
+  peer.route.transport = &transport;
   peer.awaits_process.store(!capabilities.finds_at_once && transport.incarnation(link) == 0,
                             std::memory_order_relaxed);
-  peer.not_others = &not_others;
-  peer.in_process_sends = capabilities.in_process ? in_process_sends_ : nullptr;
-  peer.eager_put_bytes.store(
+  peer.failure.not_others = &not_others;
+  peer.route.in_process_sends = capabilities.in_process ? in_process_sends_ : nullptr;
+  peer.route.eager_put_bytes.store(
       capabilities.remote_access
           ? std::min(capabilities.remote_threshold_bytes, capabilities.max_eager_bytes)
           : capabilities.max_eager_bytes,
       std::memory_order_relaxed);
-  peer.counted_puts.open(counted_put_rings_);
+  peer.awaited_puts.open(awaited_put_rings_);
   set_peer(link, &peer);
   peer.failed.store(false, std::memory_order_release);
 }
@@ -193,10 +194,10 @@ Peer* PeerDirectory::accept(Link& link, Transport& transport) noexcept {
 
 void PeerDirectory::try_better(Peer& peer) noexcept {
   const LockGuard guard(mutex_);
-  const uint64_t found = peer.transport->incarnation(*peer.link);
+  const uint64_t found = peer.route.transport->incarnation(*peer.route.link);
   if (found == 0 || peer.failed.load(std::memory_order_relaxed)) return;
   peer.awaits_process.store(false, std::memory_order_relaxed);
-  static_cast<void>(attach_by_better(peer, *peer.transport, found));
+  static_cast<void>(attach_by_better(peer, *peer.route.transport, found));
 }
 
 // Attaches the peer by a transport that precedes `than` and leads to the same process.
@@ -229,12 +230,13 @@ void PeerDirectory::tell_of_failure(Peer& peer, const Link::Failure& failure,
   if (in_order) return log_message(LogLevel::debug, "%s has left", process.c_str());
   // A program that waits for a process to start sends to it again and again.
   const uint64_t now = now_ns();
-  const bool said = peer.gone_said_ns != 0 && now - peer.gone_said_ns < gone_said_again_ns;
+  const bool said =
+      peer.failure.gone_said_ns != 0 && now - peer.failure.gone_said_ns < gone_said_again_ns;
   const bool awaited =
       failure.kind == Link::Failure::Kind::unanswered && is_awaited(peer.id.nid, peer.id.pid);
-  if (!said && !awaited) peer.gone_said_ns = now;
+  if (!said && !awaited) peer.failure.gone_said_ns = now;
   log_message(said || awaited ? LogLevel::debug : LogLevel::warn, failure_format(failure.kind),
-              process.c_str(), peer.transport->capabilities().name, failure.reason);
+              process.c_str(), peer.route.transport->capabilities().name, failure.reason);
 }
 
 bool PeerDirectory::exclude_senders(Link& link, void (*action)(Link&, void*),
@@ -256,24 +258,26 @@ PeerPath PeerDirectory::path_to(ProcessId id) {
   const LockGuard guard(mutex_);
   const Peer* peer = table_.find(id);
   if (peer != nullptr && peer->failed.load(std::memory_order_relaxed))
-    return {nullptr, {}, peer->failed_because};
+    return {nullptr, {}, peer->failure.because};
   unreached_because_ = nullptr;
   peer = connect(id);
   if (peer != nullptr)
-    return {peer->transport->capabilities().name, peer->transport->device(), *peer->not_others};
+    return {peer->route.transport->capabilities().name, peer->route.transport->device(),
+            *peer->failure.not_others};
   return {nullptr, {}, unreached_because_ == nullptr ? "no memory" : *unreached_because_};
 }
 
 uint64_t PeerDirectory::sent(MessageKind kind, bool bytes) const noexcept {
   uint64_t sum = 0;
   for (const Peer& peer : all())
-    sum += (bytes ? peer.sent.bytes : peer.sent.messages)[static_cast<unsigned>(kind)].get();
+    sum += (bytes ? peer.sent.bytes : peer.sent.messages)[static_cast<unsigned>(kind)].get() +
+           (kind == MessageKind::ack_batch && !bytes ? peer.acknowledged_in_place.get() : 0);
   return sum;
 }
 
 bool PeerDirectory::has_others() const noexcept {
   return std::ranges::any_of(all(), [](const Peer& peer) {
-    return !peer.failed.load(std::memory_order_acquire) && peer.in_process_sends == nullptr;
+    return !peer.failed.load(std::memory_order_acquire) && peer.route.in_process_sends == nullptr;
   });
 }
 

@@ -145,8 +145,8 @@ class PeerDirectory {
     for (const std::unique_ptr<Transport>& transport : transports_) {
       unsigned count = 0;
       for (Peer& peer : all()) {
-        if (!peer.is_awaited() || peer.transport != transport.get()) continue;
-        links[count++] = peer.link;
+        if (!peer.is_awaited() || peer.route.transport != transport.get()) continue;
+        links[count++] = peer.route.link;
         if (count < checked_at_once) continue;
         check(*transport, links, count);
         count = 0;
@@ -174,7 +174,7 @@ class PeerDirectory {
   PollFlag* in_process_sends_ = nullptr;
   Doorbell* doorbell_ = nullptr;
   PeerTable table_;
-  Arena<CountedPuts::Ring> counted_put_rings_;
+  Arena<AwaitedPuts::Ring> awaited_put_rings_;
   // Recursive: what a failing peer's events set off may connect to another.
   RecursiveMutex mutex_;
   std::set<std::string> reasons_ LINTEL_GUARDED_BY(mutex_);  // most peers have one of a few

@@ -9,6 +9,7 @@
 
 #include "core/objects/network_interface.h"
 #include "core/operations/plain_put.h"
+#include "util/assert.h"
 #include "util/clock.h"
 #include "util/config.h"
 #include "util/lock.h"
@@ -200,13 +201,13 @@ void PhysicalInterface::on_peer_failed(Link& link) noexcept {
   const LockGuard guard(peers_.mutex());
   Peer* const peer = PeerDirectory::peer_of(link);
   if (peer == nullptr || peer->failed.load(std::memory_order_relaxed)) return;
-  if (peer->link == &link) return fail_peer(*peer, link.failure);
+  if (peer->route.link == &link) return fail_peer(*peer, link.failure);
   // An earlier incarnation may be reported after its successor has connected.
   if (relation_of(*peer, poller_.transports().current(), link) != LinkRelation::receives) return;
   // What the peer sent by it may be lost, answers among that. The other link may live on: the next
   // message over it reconnects.
   fail_peer(*peer, link.failure);
-  PeerDirectory::set_peer(*peer->link, nullptr);
+  PeerDirectory::set_peer(*peer->route.link, nullptr);
 }
 
 void PhysicalInterface::on_remote_done(Link& link, uint32_t token, RemoteResult result) noexcept {
@@ -224,7 +225,7 @@ bool PhysicalInterface::exclude_senders(Link& link, void (*action)(Link&, void*)
 
 unsigned PhysicalInterface::advance() noexcept {
   for (Peer* peer = queues_.any() ? queues_.take_listed() : nullptr; peer != nullptr;) {
-    Peer* const next = peer->next_with_queue;
+    Peer* const next = peer->queue_counts.next_with_queue;
     flush_queue(*peer);
     peer = next;
   }
@@ -278,8 +279,9 @@ void PhysicalInterface::flush_queue(Peer& peer) noexcept {
   {
     const LockGuard guard(peer.send_lock);
     queues_.begin_flush(peer);
-    const bool several = peer.queue_length > 1 && !peer.failed.load(std::memory_order_relaxed);
-    if (several) peer.transport->cork(*peer.link);
+    const bool several =
+        peer.queue_counts.length > 1 && !peer.failed.load(std::memory_order_relaxed);
+    if (several) peer.route.transport->cork(*peer.route.link);
     while (QueuedSend* const item = next_to_send(queues_, peer)) {
       if (!send_queued(peer, *item)) {
         queues_.retries.increment();
@@ -288,7 +290,7 @@ void PhysicalInterface::flush_queue(Peer& peer) noexcept {
       queues_.remove(peer, *item);
       if (item->kind == QueuedSend::Kind::request) sent.append(*item);
     }
-    if (several) peer.transport->uncork(*peer.link);
+    if (several) peer.route.transport->uncork(*peer.route.link);
     peer.note_in_process_send();
     queues_.end_flush(peer);
   }
@@ -302,20 +304,20 @@ void PhysicalInterface::flush_queue(Peer& peer) noexcept {
 // What follows when a peer has died or left: every operation with it ends, as PTL_NI_UNDELIVERABLE
 // (spec 3.13.3). The lock of the PeerDirectory is held.
 void PhysicalInterface::fail_peer(Peer& peer, const Link::Failure& failure) noexcept {
-  peer.failed_because = failure.reason;
+  peer.failure.because = failure.reason;
   // A peer that closed its interface in order leaves nothing that could fail. An operation may be
   // acknowledged before its sender, which holds the send lock, has counted it as started.
   bool in_order;
   QueuedSend* queued;
   {
     const LockGuard guard(peer.send_lock);
-    in_order = !peer.has_outstanding() && peer.queue_length == 0;
+    in_order = !peer.has_outstanding() && peer.queue_counts.length == 0;
     peer.failed.store(true, std::memory_order_release);
     queued = queues_.take_all(peer);
   }
   if (!in_order) peers_failed.increment();
   PeerDirectory::tell_of_failure(peer, failure, in_order);
-  peer.ack_count = 0;
+  peer.acks.count = 0;
   fail_queued(peer, queued);
   initiator_.answers().fail_all_of(peer);
   target_.transfers().fail_all_of(peer);
@@ -344,12 +346,42 @@ void PhysicalInterface::fail_queued(Peer& peer, QueuedSend* queued) noexcept {
   const uint64_t length = message.payload_length;
   if ((header.flags & ~flag_interface_mask) != 0 || header.length() != length) return false;
   NetworkInterface* const interface = logical(header.interface_slot());
-  if (interface == nullptr || !place_plain_put(*interface, header, message.payload, length,
-                                               initiator_of(*interface, peer, header)))
+  const HeaderWords words(header);
+  if (interface == nullptr ||
+      !place_plain_put(*interface, words, words.index_and_length(), message.payload,
+                       initiator_of(*interface, peer, header.initiator_rank)))
     return false;
   received.count(MessageKind::put, length);
   if (header.asks_for_ack()) target_.answers().acknowledge_exactly(peer, header.cookie);
   return true;
+}
+
+bool PhysicalInterface::on_put(Link& link, const MessageCell& cell, uint64_t first_word,
+                               uint32_t length) noexcept {
+  LINTEL_ASSERT(is_plain_put(first_word) && length <= cell_payload_bytes);
+  Peer* const peer = PeerDirectory::peer_of(link);
+  NetworkInterface* const interface = logical(slot_in(first_word));
+  const HeaderWords header(cell.header);
+  const uint64_t index_and_length = header.index_and_length();
+  if (peer == nullptr || !peer->sends_by(link)) [[unlikely]]
+    return MessageSink::on_put(link, cell, first_word, length);
+  if (interface == nullptr || index_and_length >> 16 != length ||
+      !place_plain_put(
+          *interface, header, index_and_length, cell.payload,
+          initiator_of(*interface, *peer, static_cast<uint32_t>(header.rank_and_cookie()))))
+      [[unlikely]] {
+    take_one_in_general(*peer, copy_of(cell, first_word, length));
+    return false;
+  }
+  received.count(MessageKind::put, length);
+  if (asks_for_ack(first_word)) peer->acknowledged_in_place.increment();
+  return true;
+}
+
+[[gnu::noinline]] void PhysicalInterface::take_one_in_general(
+    Peer& peer, const InboundMessage& message) noexcept {
+  static_cast<void>(take_in_general(peer, &message, &message + 1));
+  target_.answers().flush_acknowledgements(peer);
 }
 
 void PhysicalInterface::take_message(Peer& peer, const InboundMessage& message) noexcept {

@@ -66,6 +66,8 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
   void* on_new_link(Link& link) noexcept override LINTEL_REQUIRES(polling);
   void on_messages(Link& link, const InboundMessage* messages, unsigned count) noexcept override
       LINTEL_REQUIRES(polling);
+  [[nodiscard]] bool on_put(Link& link, const MessageCell& cell, uint64_t first_word,
+                            uint32_t length) noexcept override LINTEL_REQUIRES(polling);
   void on_acknowledgements(Link& link, const uint32_t* cookies, unsigned count) noexcept override
       LINTEL_REQUIRES(polling);
   void on_peer_failed(Link& link) noexcept override LINTEL_REQUIRES(polling);
@@ -99,6 +101,8 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
   void take_message(Peer& peer, const InboundMessage& message) noexcept LINTEL_REQUIRES(polling);
   const InboundMessage* take_in_general(Peer& peer, const InboundMessage* message,
                                         const InboundMessage* end) noexcept
+      LINTEL_REQUIRES(polling);
+  void take_one_in_general(Peer& peer, const InboundMessage& message) noexcept
       LINTEL_REQUIRES(polling);
   [[nodiscard]] bool take_plain_put(Peer& peer, const InboundMessage& message) noexcept
       LINTEL_REQUIRES(polling);

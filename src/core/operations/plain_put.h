@@ -2,6 +2,8 @@
 // list at the requested offset. handle_request() does the same for every message. Message path.
 #pragma once
 
+#include <bit>
+
 #include "core/objects/delivery.h"
 #include "core/objects/network_interface.h"
 #include "core/operations/peer.h"
@@ -11,32 +13,35 @@ namespace lintel {
 
 // Sender of a message, as identified on the interface.
 struct InitiatorId {
-  ptl_process_t id;
-  uint64_t source;  // for matching, see match_criteria.h
+  uint64_t process;  // id() in one word
+  uint64_t source;   // for matching, see match_criteria.h
   ptl_uid_t uid;
+  [[nodiscard]] ptl_process_t id() const noexcept { return std::bit_cast<ptl_process_t>(process); }
 };
 
+// `rank`: as the header says.
 [[nodiscard]] inline InitiatorId initiator_of(const NetworkInterface& interface, const Peer& peer,
-                                              const MessageHeader& header) noexcept {
-  InitiatorId initiator{{}, 0, peer.link->uid};
-  if (interface.logical()) {
-    initiator.id.rank = interface.map.rank_of(peer.id, header.initiator_rank);
-    initiator.source = source_of_rank(initiator.id.rank);
-  } else {
-    initiator.id.phys.nid = peer.id.nid;
-    initiator.id.phys.pid = peer.id.pid;
-    initiator.source = source_of(peer.id);
-  }
-  return initiator;
+                                              uint32_t rank) noexcept {
+  if (!interface.logical())
+    return {std::bit_cast<uint64_t>(peer.id), source_of(peer.id), peer.route.link->uid};
+  const uint64_t source = source_of_rank(interface.map.rank_of(peer.id, rank));
+  return {source, source, peer.route.link->uid};
 }
 
 // Matches, delivers and reports a put without flags, whose payload has the length that its header
-// says (spec 2.5). The caller acknowledges. False: nothing was done, or a part of the payload was
-// written that handle_request() writes again; it finds out what is special.
-[[nodiscard, gnu::always_inline]] inline bool place_plain_put(
-    NetworkInterface& interface, const MessageHeader& header, const std::byte* payload,
-    uint64_t length, const InitiatorId& initiator) noexcept LINTEL_REQUIRES(polling) {
-  PortalEntry* const portal = interface.portal(header.pt_index);
+// says (spec 2.5). `header`: as HeaderWords; `index_and_length`: as read from it. The caller
+// acknowledges. False: nothing was done, or a part of the payload was written that handle_request()
+// writes again; it finds out what is special.
+template <typename Header>
+[[nodiscard, gnu::always_inline]] inline bool place_plain_put(NetworkInterface& interface,
+                                                              const Header header,
+                                                              uint64_t index_and_length,
+                                                              const std::byte* payload,
+                                                              const InitiatorId& initiator) noexcept
+    LINTEL_REQUIRES(polling) {
+  const auto pt_index = static_cast<uint16_t>(index_and_length);
+  const uint64_t length = index_and_length >> 16;
+  PortalEntry* const portal = interface.portal(pt_index);
   if (portal == nullptr) [[unlikely]]
     return false;
   CountingEvent* counter = nullptr;
@@ -46,40 +51,54 @@ struct InitiatorId {
     // A portal table entry that is not allocated is not enabled.
     if (!portal->enabled) [[unlikely]]
       return false;
-    auto* const entry = static_cast<ListEntry*>(
-        interface.matching() ? portal->priority.find_any(header.match_bits, initiator.source)
-                             : portal->priority.head());
-    if (entry == nullptr || !entry->takes_plain_puts ||
-        (entry->uid != PTL_UID_ANY && entry->uid != initiator.uid) ||
-        !entry->region.contains(header.remote_offset, length)) [[unlikely]]
+    uint64_t match_bits = 0;
+    MatchNode* node = portal->priority.head();
+    if (interface.matching()) {
+      match_bits = header.match_bits();
+      node = portal->priority.find_any(match_bits, initiator.source);
+    }
+    if (node == nullptr) [[unlikely]]
+      return false;
+    auto* const entry = static_cast<ListEntry*>(node);
+    const unsigned puts = entry->plain_puts;
+    const uint64_t offset = header.remote_offset();
+    if ((puts & PlainPuts::taken) == 0 ||
+        ((puts & PlainPuts::of_user) != 0 && entry->uid != initiator.uid) ||
+        !entry->region.contains(offset, length)) [[unlikely]]
       return false;
     // The memory of the entry is contiguous, and of the host.
-    const bool posts = delivery_event_wanted(*portal, *entry);
-    const bool reserves = posts && portal->flow_controlled();
-    if (reserves && !portal->event_queue->queue.try_reserve()) return false;
-    if (!entry->region.write_plain(header.remote_offset, payload, length)) [[unlikely]] {
-      if (reserves) portal->event_queue->queue.cancel_reservation();
+    EventQueueObject* const events = (puts & PlainPuts::posts) != 0 ? portal->event_queue : nullptr;
+    const bool reserves = events != nullptr && portal->flow_controlled();
+    if (reserves && !events->queue.try_reserve()) return false;
+    if (!entry->region.write_plain(offset, payload, length)) [[unlikely]] {
+      if (reserves) events->queue.cancel_reservation();
       return false;
     }
-    if (posts) {
+    if (events != nullptr) {
       // One instruction takes the slot, and the reservation with it.
-      portal->event_queue->queue.post_in_round(
+      events->queue.post_in_round(
           [&] {
-            return delivery_event(
-                interface, *entry,
-                {header, initiator.id, initiator.uid,
-                 entry->region.contiguous_address(header.remote_offset), length, PTL_NI_OK},
-                MessageKind::put);
+            return PutEvent{.start = entry->region.contiguous_address(offset),
+                            .user_ptr = entry->user_ptr,
+                            .hdr_data = header.hdr_data(),
+                            .match_bits = match_bits,
+                            .length = length,
+                            .remote_offset = offset,
+                            .initiator = initiator.process,
+                            .uid = initiator.uid,
+                            .pt_index = pt_index};
           },
           reserves);
     }
-    if (entry->has(PTL_ME_EVENT_CT_COMM)) {
-      counter = entry->counter;
-      if (entry->has(PTL_ME_EVENT_CT_BYTES)) amount = length;
-    }
-    if (entry->has(PTL_ME_USE_ONCE)) {
-      portal->priority.remove(*entry);
-      free_entry(interface, *entry, false);
+    if ((puts & PlainPuts::more) != 0) {
+      if (entry->has(PTL_ME_EVENT_CT_COMM)) {
+        counter = entry->counter;
+        if (entry->has(PTL_ME_EVENT_CT_BYTES)) amount = length;
+      }
+      if (entry->has(PTL_ME_USE_ONCE)) {
+        portal->priority.remove(*entry);
+        free_entry(interface, *entry, false);
+      }
     }
   }
   if (counter != nullptr) counter->add_success(amount);

@@ -22,61 +22,63 @@ const NetworkInterface* owner_of(const QueuedSend& item) noexcept {
 }  // namespace
 
 void SendQueues::enqueue(Peer& peer, QueuedSend& item) noexcept {
-  const bool held = peer.held_head != nullptr && item.kind == QueuedSend::Kind::request;
-  QueuedSend**& tail = held ? peer.held_tail : peer.queue_tail;
+  const bool held = peer.queue.held.head != nullptr && item.kind == QueuedSend::Kind::request;
+  QueuedSend**& tail = held ? peer.queue.held.tail : peer.queue.tail;
   item.next_queued = nullptr;
   *tail = &item;
   tail = &item.next_queued;
-  ++peer.queue_length;
+  ++peer.queue_counts.length;
   queued.increment();
   list(peer);
 }
 
 void SendQueues::hold_requests(Peer& peer) noexcept {
-  if (peer.held_head != nullptr) return;
-  QueuedSend* item = peer.queue_head;
-  peer.queue_head = &peer.held_mark;
-  peer.queue_tail = &peer.held_mark.next_queued;
+  if (peer.queue.held.head != nullptr) return;
+  QueuedSend* item = peer.queue.head;
+  peer.queue.head = &peer.queue.held.mark;
+  peer.queue.tail = &peer.queue.held.mark.next_queued;
   for (QueuedSend* next; item != nullptr; item = next) {
     next = item->next_queued;
-    QueuedSend**& tail = item->kind == QueuedSend::Kind::request ? peer.held_tail : peer.queue_tail;
+    QueuedSend**& tail =
+        item->kind == QueuedSend::Kind::request ? peer.queue.held.tail : peer.queue.tail;
     *tail = item;
     tail = &item->next_queued;
   }
-  *peer.held_tail = *peer.queue_tail = nullptr;
-  LINTEL_ASSERT(peer.held_head != nullptr);
+  *peer.queue.held.tail = *peer.queue.tail = nullptr;
+  LINTEL_ASSERT(peer.queue.held.head != nullptr);
 }
 
 // The last held request has gone.
 void SendQueues::forget_mark(Peer& peer) noexcept {
-  LINTEL_ASSERT(peer.held_head == nullptr && peer.queue_head == &peer.held_mark);
-  peer.held_tail = &peer.held_head;
-  peer.queue_head = std::exchange(peer.held_mark.next_queued, nullptr);
-  if (peer.queue_head == nullptr) peer.queue_tail = &peer.queue_head;
+  LINTEL_ASSERT(peer.queue.held.head == nullptr && peer.queue.head == &peer.queue.held.mark);
+  peer.queue.held.tail = &peer.queue.held.head;
+  peer.queue.head = std::exchange(peer.queue.held.mark.next_queued, nullptr);
+  if (peer.queue.head == nullptr) peer.queue.tail = &peer.queue.head;
 }
 
 void SendQueues::remove(Peer& peer, QueuedSend& item) noexcept {
-  LINTEL_ASSERT(peer.queue_length != 0 && item.kind != QueuedSend::Kind::mark);
-  if (&item == peer.held_head) {
-    peer.held_head = item.next_queued;
-    if (peer.held_head == nullptr) forget_mark(peer);
+  LINTEL_ASSERT(peer.queue_counts.length != 0 && item.kind != QueuedSend::Kind::mark);
+  if (&item == peer.queue.held.head) {
+    peer.queue.held.head = item.next_queued;
+    if (peer.queue.held.head == nullptr) forget_mark(peer);
   } else {
-    QueuedSend*& head = peer.held_head != nullptr ? peer.held_mark.next_queued : peer.queue_head;
+    QueuedSend*& head =
+        peer.queue.held.head != nullptr ? peer.queue.held.mark.next_queued : peer.queue.head;
     LINTEL_ASSERT(head == &item);
     head = item.next_queued;
-    if (head == nullptr) peer.queue_tail = &head;
+    if (head == nullptr) peer.queue.tail = &head;
   }
-  --peer.queue_length;
-  ++peer.queue_removed;
+  --peer.queue_counts.length;
+  ++peer.queue_counts.removed;
 }
 
 QueuedSend* SendQueues::take_all(Peer& peer) noexcept {
-  QueuedSend* const held = std::exchange(peer.held_head, nullptr);
-  QueuedSend** const behind = peer.held_tail;
+  QueuedSend* const held = std::exchange(peer.queue.held.head, nullptr);
+  QueuedSend** const behind = peer.queue.held.tail;
   if (held != nullptr) forget_mark(peer);
-  peer.queue_tail = &peer.queue_head;
-  peer.queue_length = 0;
-  QueuedSend* const others = std::exchange(peer.queue_head, nullptr);
+  peer.queue.tail = &peer.queue.head;
+  peer.queue_counts.length = 0;
+  QueuedSend* const others = std::exchange(peer.queue.head, nullptr);
   if (held == nullptr) return others;
   *behind = others;
   return held;
@@ -88,7 +90,7 @@ void SendQueues::drop_from(QueuedSend**& tail, QueuedSend** link, Peer& peer,
   while (QueuedSend* item = *link) {
     if (owner_of(*item) == &interface) {
       *link = item->next_queued;
-      --peer.queue_length;
+      --peer.queue_counts.length;
     } else {
       link = &item->next_queued;
     }
@@ -97,19 +99,19 @@ void SendQueues::drop_from(QueuedSend**& tail, QueuedSend** link, Peer& peer,
 }
 
 void SendQueues::drop_all_of(Peer& peer, const NetworkInterface& interface) noexcept {
-  const bool held = peer.held_head != nullptr;
-  drop_from(peer.queue_tail, held ? &peer.held_mark.next_queued : &peer.queue_head, peer,
+  const bool held = peer.queue.held.head != nullptr;
+  drop_from(peer.queue.tail, held ? &peer.queue.held.mark.next_queued : &peer.queue.head, peer,
             interface);
   if (!held) return;
-  drop_from(peer.held_tail, &peer.held_head, peer, interface);
-  if (peer.held_head == nullptr) forget_mark(peer);
+  drop_from(peer.queue.held.tail, &peer.queue.held.head, peer, interface);
+  if (peer.queue.held.head == nullptr) forget_mark(peer);
 }
 
 void SendQueues::list(Peer& peer) noexcept {
-  if (peer.queue_listed) return;
-  peer.queue_listed = true;
+  if (peer.queue.listed) return;
+  peer.queue.listed = true;
   const LockGuard guard(lock_);
-  peer.next_with_queue = listed_.load(std::memory_order_relaxed);
+  peer.queue_counts.next_with_queue = listed_.load(std::memory_order_relaxed);
   listed_.store(&peer, std::memory_order_release);
   // Last: the poller takes this report before it looks for listed peers without the lock.
   work_due_.set();

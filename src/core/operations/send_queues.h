@@ -24,14 +24,14 @@ class SendQueues {
   // The first item, held ones before the others; nullptr: there is none.
   [[nodiscard]] static QueuedSend* first(const Peer& peer) noexcept
       LINTEL_REQUIRES(peer.send_lock) {
-    return peer.held_head != nullptr ? peer.held_head : peer.queue_head;
+    return peer.queue.held.head != nullptr ? peer.queue.held.head : peer.queue.head;
   }
   // Holds all requests that are queued, and those to come as long as any is held.
   void hold_requests(Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock);
   // The first item that is not held; nullptr: there is none. Requests are held.
   [[nodiscard]] static QueuedSend* first_not_held(const Peer& peer) noexcept
       LINTEL_REQUIRES(peer.send_lock) {
-    return peer.held_mark.next_queued;
+    return peer.queue.held.mark.next_queued;
   }
   // Takes an item off that one of these functions returned.
   void remove(Peer& peer, QueuedSend& item) noexcept LINTEL_REQUIRES(peer.send_lock);
@@ -48,10 +48,10 @@ class SendQueues {
   // The listed peers, through `next_with_queue`. Each is taken off the list by begin_flush().
   [[nodiscard]] Peer* take_listed() noexcept;
   void begin_flush(Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock) {
-    peer.queue_listed = false;
+    peer.queue.listed = false;
   }
   void end_flush(Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock) {
-    if (peer.queue_head != nullptr) list(peer);
+    if (peer.queue.head != nullptr) list(peer);
   }
 
   SharedCounter queued;   // items, ever

@@ -256,7 +256,7 @@ void begin_transfer(const Arrival& arrival, Transfer& transfer) noexcept LINTEL_
   transfer.header = arrival.header;
   transfer.mlength = arrival.placement.mlength;
   transfer.peer.store(&arrival.peer, std::memory_order_release);
-  ++arrival.peer.transfers;
+  ++arrival.peer.long_messages.transfers;
   if (arrival.unexpected != nullptr) arrival.unexpected->arriving = true;
   ++entry.operations;
   ++arrival.portal.operations;
@@ -301,7 +301,7 @@ void deliver_through(std::byte* fetched, const Arrival& arrival) noexcept
     interface.unexpected_headers().set_outcome(*arrival.unexpected, PTL_NI_SEGV, 0);
   const PendingCount count =
       report_delivery(interface, arrival.portal, entry,
-                      {arrival.header, arrival.initiator.id, arrival.initiator.uid,
+                      {arrival.header, arrival.initiator.id(), arrival.initiator.uid,
                        entry.region.address(outcome.offset), outcome.mlength, outcome.fail},
                       arrival.reservation.communication);
   if (entry_is_used_up(entry)) unlink_entry(arrival.portal, entry);
@@ -411,7 +411,7 @@ void Target::handle_request(NetworkInterface* interface, Peer& peer,
                   .peer = peer,
                   .message = message,
                   .header = header,
-                  .initiator = initiator_of(*interface, peer, header),
+                  .initiator = initiator_of(*interface, peer, header.initiator_rank),
                   .portal = *portal};
   translate(arrival);
 }

@@ -29,7 +29,8 @@ bool TransferTable::open() noexcept {
 }
 
 Transfer* TransferTable::allocate(const Peer& peer) noexcept {
-  if (!may_take(peer.transfers, most_transfers_of_peer, in_use_, transfers_.capacity()))
+  if (!may_take(peer.long_messages.transfers, most_transfers_of_peer, in_use_,
+                transfers_.capacity()))
     return nullptr;
   const uint32_t index = transfers_.allocate();
   LINTEL_ASSERT(index != Arena<Transfer>::no_index);
@@ -41,8 +42,8 @@ void TransferTable::release(Transfer& transfer) noexcept {
   const uint8_t generation = transfer.generation.load(std::memory_order_relaxed);
   transfer.generation.store(generation + 1, std::memory_order_relaxed);
   Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
-  LINTEL_ASSERT(peer.transfers != 0 && in_use_ != 0);
-  --peer.transfers;
+  LINTEL_ASSERT(peer.long_messages.transfers != 0 && in_use_ != 0);
+  --peer.long_messages.transfers;
   --in_use_;
   transfer.peer.store(nullptr, std::memory_order_release);
   transfers_.release(transfers_.index_of(transfer));
@@ -65,51 +66,52 @@ Transfer* TransferTable::take_active() noexcept {
 void TransferTable::await_release(Transfer& transfer) noexcept {
   Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
   transfer.next_active = nullptr;
-  if (peer.unreleased_head == nullptr)
-    peer.unreleased_head = &transfer;
+  if (peer.unreleased.head == nullptr)
+    peer.unreleased.head = &transfer;
   else
-    peer.unreleased_tail->next_active = &transfer;
-  peer.unreleased_tail = &transfer;
+    peer.unreleased.tail->next_active = &transfer;
+  peer.unreleased.tail = &transfer;
   work_due_.set();
-  if (peer.unreleased_listed) return;
-  peer.unreleased_listed = true;
-  peer.next_unreleased = unreleased_;
+  if (peer.unreleased.listed) return;
+  peer.unreleased.listed = true;
+  peer.unreleased.next_peer = unreleased_;
   unreleased_ = &peer;
 }
 
 Transfer* TransferTable::take_released() noexcept {
   for (Peer** link = &unreleased_; *link != nullptr;) {
     Peer& peer = **link;
-    Transfer* const transfer = peer.unreleased_head;
+    Transfer* const transfer = peer.unreleased.head;
     if (transfer == nullptr) {
-      *link = peer.next_unreleased;
-      peer.unreleased_listed = false;
-    } else if (peer.transport->payloads_released(*peer.link, transfer->release.mark)) {
-      peer.unreleased_head = transfer->next_active;
+      *link = peer.unreleased.next_peer;
+      peer.unreleased.listed = false;
+    } else if (peer.route.transport->payloads_released(*peer.route.link, transfer->release.mark)) {
+      peer.unreleased.head = transfer->next_active;
       return transfer;
     } else {
-      link = &peer.next_unreleased;
+      link = &peer.unreleased.next_peer;
     }
   }
   return nullptr;
 }
 
 bool TransferTable::anything_released() const noexcept {
-  for (const Peer* peer = unreleased_; peer != nullptr; peer = peer->next_unreleased)
-    if (peer->unreleased_head == nullptr ||
-        peer->transport->payloads_released(*peer->link, peer->unreleased_head->release.mark))
+  for (const Peer* peer = unreleased_; peer != nullptr; peer = peer->unreleased.next_peer)
+    if (peer->unreleased.head == nullptr ||
+        peer->route.transport->payloads_released(*peer->route.link,
+                                                 peer->unreleased.head->release.mark))
       return true;
   return false;
 }
 
 void TransferTable::drop_all_of(const NetworkInterface& interface) noexcept {
   drop_from_chain(&active_, interface);
-  for (Peer* peer = unreleased_; peer != nullptr; peer = peer->next_unreleased) {
-    drop_from_chain(&peer->unreleased_head, interface);
-    peer->unreleased_tail = peer->unreleased_head;
-    if (peer->unreleased_tail == nullptr) continue;
-    while (peer->unreleased_tail->next_active != nullptr)
-      peer->unreleased_tail = peer->unreleased_tail->next_active;
+  for (Peer* peer = unreleased_; peer != nullptr; peer = peer->unreleased.next_peer) {
+    drop_from_chain(&peer->unreleased.head, interface);
+    peer->unreleased.tail = peer->unreleased.head;
+    if (peer->unreleased.tail == nullptr) continue;
+    while (peer->unreleased.tail->next_active != nullptr)
+      peer->unreleased.tail = peer->unreleased.tail->next_active;
   }
   for_each([&](Transfer& transfer) {
     polling.assert_held();

@@ -66,7 +66,7 @@ DeviceImport import_of(const InboundMessage& message, const Transfer& transfer) 
         piece.kind->number() != description.allocation.kind)
       return {};
   }
-  return DeviceImport::open(description, peer.transport->process_of(*peer.link),
+  return DeviceImport::open(description, peer.route.transport->process_of(*peer.route.link),
                             message.header.length());
 }
 
@@ -119,10 +119,10 @@ void Transfers::end(Transfer& transfer) noexcept {
   PendingCount count;
   {
     const LockGuard guard(portal.lock);
-    const InitiatorId initiator = initiator_of(interface, peer, header);
+    const InitiatorId initiator = initiator_of(interface, peer, header.initiator_rank);
     count = report_delivery(
         interface, portal, entry,
-        {header, initiator.id, initiator.uid, entry.region.address(transfer.place.offset),
+        {header, initiator.id(), initiator.uid, entry.region.address(transfer.place.offset),
          outcome.mlength, outcome.fail},
         transfer.place.reserved.communication);
     --portal.operations;
@@ -138,7 +138,7 @@ void Transfers::end(Transfer& transfer) noexcept {
   if (ends_access) {
     RemoteMemory remote[transfer_remote_pieces];
     const unsigned remote_count = remote_range(transfer, 0, transfer.mlength, remote);
-    peer.transport->end_access(*peer.link, remote, remote_count);
+    peer.route.transport->end_access(*peer.route.link, remote, remote_count);
   }
   table_.release(transfer);
   count.apply();
@@ -161,7 +161,7 @@ void Transfers::continue_by_messages(Transfer& transfer) noexcept {
   transfer.progress.requested = transfer.mlength;
   transfer.release.awaited = transfer.staged == nullptr &&
                              transfer.mlength >= sent_in_place_bytes &&
-                             peer.transport->capabilities().refers_to_payloads;
+                             peer.route.transport->capabilities().refers_to_payloads;
   continue_sending(transfer);
 }
 
@@ -202,7 +202,7 @@ void Transfers::continue_sending(Transfer& transfer) noexcept {
   transfer.kind = QueuedSend::Kind::transfer_data;
   transfer.streaming = true;
   const LockGuard guard(peer.send_lock);
-  if (peer.queue_head == nullptr && send_data(peer, transfer)) {
+  if (peer.queue.head == nullptr && send_data(peer, transfer)) {
     peer.note_in_process_send();
     return;
   }
@@ -256,7 +256,7 @@ void Transfers::advance(Transfer& transfer) noexcept {
   if (transfer.peer_gone || peer.failed.load(std::memory_order_acquire))
     return fail(transfer, PTL_NI_UNDELIVERABLE);
   if (transfer.staged != nullptr) return advance_staged(transfer);
-  const bool asynchronous = peer.transport->capabilities().remote_asynchronous;
+  const bool asynchronous = peer.route.transport->capabilities().remote_asynchronous;
   const uint64_t left = transfer.mlength - transfer.progress.moved;
   Piece local[transfer_remote_pieces];
   uint64_t covered = 0;
@@ -273,8 +273,8 @@ void Transfers::access(Transfer& transfer, const Piece* local, unsigned local_co
   RemoteMemory remote[transfer_remote_pieces];
   const unsigned remote_count = remote_range(transfer, transfer.progress.moved, length, remote);
   const uint32_t token = table_.cookie_of(transfer);
-  const RemoteResult result = peer.transport->remote_access(
-      *peer.link, transfer.writes_peer, local, local_count, remote, remote_count, token);
+  const RemoteResult result = peer.route.transport->remote_access(
+      *peer.route.link, transfer.writes_peer, local, local_count, remote, remote_count, token);
   if (result.status == RemoteStatus::started) transfer.progress.in_flight = length;
   take_result(transfer, result);
 }
@@ -410,7 +410,7 @@ void Transfers::start(Transfer& transfer, const InboundMessage& message) noexcep
   Peer& peer = *transfer.peer.load(std::memory_order_relaxed);
   if (import.is_open() ||
       !transfer.place.entry->region.is_host(transfer.place.offset, transfer.mlength)) [[unlikely]] {
-    if (transfer.remote.count != 0 && peer.transport->capabilities().accesses_accelerators) {
+    if (transfer.remote.count != 0 && peer.route.transport->capabilities().accesses_accelerators) {
       staging_.ways().note(peer, DeviceWay::accessed, transfer.mlength, "");
     } else if (!begin_staging(transfer, import)) {
       import.close();
@@ -419,7 +419,7 @@ void Transfers::start(Transfer& transfer, const InboundMessage& message) noexcep
   }
   if (!described) return continue_by_messages(transfer);
   if (transfer.writes_peer || transfer.staged != nullptr || transfer.mlength > batched_bytes ||
-      peer.transport->capabilities().remote_asynchronous) {
+      peer.route.transport->capabilities().remote_asynchronous) {
     fetch_batch();
     // Sent at once: the initiator would otherwise wait for the end of the burst, which takes as
     // long as several copies.
@@ -456,9 +456,9 @@ void Transfers::fetch_batch() noexcept {
   bool fetched = false;
   if (simple == batch.count && simple > 1) {
     Peer& peer = *batch.transfers[0]->peer.load(std::memory_order_relaxed);
-    fetched =
-        peer.transport->remote_access(*peer.link, false, local, simple, remote, simple, 0).status ==
-        RemoteStatus::done;
+    fetched = peer.route.transport
+                  ->remote_access(*peer.route.link, false, local, simple, remote, simple, 0)
+                  .status == RemoteStatus::done;
   }
   for (unsigned i = 0; i < batch.count; ++i) {
     Transfer& transfer = *batch.transfers[i];
@@ -476,7 +476,7 @@ void Transfers::end_remote_access(Link& link, uint32_t token, RemoteResult resul
   Transfer* transfer = table_.find(token);
   if (transfer == nullptr || transfer->progress.in_flight == 0) return;
   Peer& peer = *transfer->peer.load(std::memory_order_relaxed);
-  if (peer.link != &link) return;
+  if (peer.route.link != &link) return;
   transfer->progress.in_flight = 0;
   take_result(*transfer, result);
   answers_.flush_acknowledgements(peer);
@@ -520,7 +520,7 @@ void Transfers::take_data_request(Peer& peer, const MessageHeader& header) noexc
 }
 
 bool Transfers::send_data(Peer& peer, Transfer& transfer) noexcept {
-  const uint64_t chunk = peer.link->max_data_bytes.load(std::memory_order_relaxed);
+  const uint64_t chunk = peer.route.link->max_data_bytes.load(std::memory_order_relaxed);
   StagedStream* const staged = transfer.staged;
   while (transfer.progress.moved < transfer.mlength && transfer.fail == PTL_NI_OK) {
     Piece pieces[transfer_remote_pieces];
@@ -551,7 +551,7 @@ bool Transfers::send_data(Peer& peer, Transfer& transfer) noexcept {
     header.cookie = transfer.header.cookie;
     header.remote_offset = transfer.progress.moved;
     header.set_length(covered);
-    const SendStatus status = peer.transport->send(*peer.link, header, pieces, count);
+    const SendStatus status = peer.route.transport->send(*peer.route.link, header, pieces, count);
     if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
     if (status == SendStatus::inaccessible) transfer.fail = PTL_NI_SEGV;
     if (status == SendStatus::peer_failed) transfer.fail = PTL_NI_UNDELIVERABLE;
@@ -565,11 +565,11 @@ bool Transfers::send_data(Peer& peer, Transfer& transfer) noexcept {
   }
   MessageHeader header = answer_header(transfer.header, MessageKind::reply, outcome_of(transfer));
   header.flags |= flag_remote_memory;  // the data went ahead
-  const SendStatus status = peer.transport->send(*peer.link, header, nullptr, 0);
+  const SendStatus status = peer.route.transport->send(*peer.route.link, header, nullptr, 0);
   if (status == SendStatus::queue_full || status == SendStatus::connecting) return false;
   if (status == SendStatus::sent) {
     peer.sent.count(MessageKind::reply, 0);
-    transfer.release.mark = peer.transport->payload_mark(*peer.link);
+    transfer.release.mark = peer.route.transport->payload_mark(*peer.route.link);
   } else {
     transfer.release.awaited = false;
   }
@@ -583,7 +583,7 @@ bool Transfers::send_data(Peer& peer, Transfer& transfer) noexcept {
 void Transfers::fail_all_of(Peer& peer) noexcept {
   // A peer that left in order has acknowledged what it had received.
   static_cast<void>(end_released());
-  peer.unreleased_head = nullptr;
+  peer.unreleased.head = nullptr;
   table_.for_each([&](Transfer& transfer) {
     polling.assert_held();
     if (transfer.peer.load(std::memory_order_relaxed) != &peer) return;

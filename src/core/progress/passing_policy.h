@@ -73,6 +73,13 @@ class PassingPolicy {
   std::atomic<uint64_t> idle_since_ns_{0};
 };
 
+// Wait of a caller for which any message is worth a look, see Poller::poll_briefly().
+struct AnyWork {
+  [[nodiscard]] bool begin() const noexcept { return true; }
+  [[nodiscard]] bool is_over() const noexcept { return true; }
+  void end() const noexcept {}
+};
+
 // Polls in passing, for calls that look for events and do not wait. PassingPolicy says when.
 // Message path.
 class PassingPolls {
@@ -85,9 +92,16 @@ class PassingPolls {
   [[nodiscard]] bool checks_peers() const noexcept { return checks_peers_; }
 
   // Runs one round if no other thread polls. True: messages came, so it is worth looking again.
-  bool poll() noexcept { return !policy_.spares_poll() && poll_now(); }
+  bool poll() noexcept { return poll(AnyWork{}); }
+  // The same for `wait`, see Poller::poll_briefly(). True: the wait is over.
+  template <typename Wait>
+  bool poll(const Wait& wait) noexcept {
+    return !policy_.spares_poll() && poll_now(wait);
+  }
   // The same for a caller that looks at all it waits for in one call: no look is spared.
-  bool poll_now() noexcept {
+  bool poll_now() noexcept { return poll_now(AnyWork{}); }
+  template <typename Wait>
+  [[gnu::always_inline]] bool poll_now(const Wait& wait) noexcept {
     if (!poller_.polls_by_callers()) return false;
     PollToken& token = poller_.token();
     if (!token.try_acquire()) [[unlikely]] {
@@ -97,20 +111,29 @@ class PassingPolls {
     token.note_application_poll();
     if (checks_peers_) [[unlikely]]
       poller_.check_peers_if_due(now_ns());
-    const bool found = poller_.poll_once() != 0;
+    const bool waits = wait.begin();
+    const bool found = poller_.run_round() != 0;
+    const bool is_over = waits && found && wait.is_over();
+    if (waits) wait.end();
     const uint32_t idle_looks = policy_.note_result(found, poller_.transports().polled_costly());
     token.release();
     if (PassingPolicy::is_rest_due(idle_looks)) [[unlikely]]
       rest(idle_looks);
-    return found;
+    return is_over;
   }
   // The same for a queue, with its `round_seen`. A program that looks at several queues in turn
   // needs one poll for a turn, and must handle messages before there are more. So a look polls only
   // if no thread has polled since the last look at that queue. A poll that brought something counts
   // as another thread's. Of two idle looks in a row one polls.
-  bool poll(std::atomic<uint64_t>& round_seen) noexcept {
+  template <typename Wait>
+  bool poll(std::atomic<uint64_t>& round_seen, const Wait& wait) noexcept {
     if (spares(round_seen)) return false;
-    if (poll()) return true;
+    return poll_unspared(round_seen, wait);
+  }
+  template <typename Wait>
+  [[gnu::noinline]] bool poll_unspared(std::atomic<uint64_t>& round_seen,
+                                       const Wait& wait) noexcept {
+    if (poll(wait)) return true;
     round_seen.store(poller_.token().rounds(), std::memory_order_relaxed);
     return false;
   }

@@ -20,6 +20,7 @@ bool PolledTransports::add(Transport& transport) noexcept {
 unsigned PolledTransports::poll_all(MessageSink& sink) noexcept {
   unsigned handled = 0;
   costly_ = false;
+  left_out_ = 0;
   if (in_process_sends_.is_set()) {
     handled = poll_in_process(sink);
     if (count_ != 0 && polled_[0].wakes_progress) left_out_ = most_left_out;

@@ -22,7 +22,7 @@ class PolledTransports {
   // itself, has brought messages, the next rounds leave the rest out, until there were
   // most_left_out rounds and messages.
   unsigned poll(MessageSink& sink) noexcept LINTEL_REQUIRES(polling) {
-    if (left_out_ == 0) return poll_all(sink);
+    if (left_out_ <= 0) return poll_all(sink);
     costly_ = false;
     unsigned got;
     if (in_process_sends_.is_set()) [[unlikely]] {
@@ -31,7 +31,7 @@ class PolledTransports {
       current_ = polled_[0].transport;
       got = current_->poll(sink, budget);
     }
-    left_out_ -= got < left_out_ ? got + 1 : left_out_;
+    left_out_ -= static_cast<int>(got) + 1;
     return got;
   }
   // Whether a transport that is polled by system calls brought messages in the last poll().
@@ -58,8 +58,8 @@ class PolledTransports {
   [[nodiscard]] PollFlag& in_process_sends() noexcept { return in_process_sends_; }
 
  private:
-  static constexpr unsigned budget = 32;         // maximum number of messages of one burst
-  static constexpr unsigned most_left_out = 16;  // rounds and messages
+  static constexpr unsigned budget = 32;    // maximum number of messages of one burst
+  static constexpr int most_left_out = 16;  // rounds and messages
   struct Polled {
     Transport* transport;
     bool by_system_call;
@@ -73,7 +73,7 @@ class PolledTransports {
   Transport* in_process_ = nullptr;
   Transport* current_ = nullptr;
   bool costly_ = false;
-  unsigned left_out_ = 0;            // rounds and messages until all transports are polled again
+  int left_out_ = 0;                 // rounds and messages until all transports are polled again
   bool always_needs_ticks_ = false;  // a transport wakes no thread when messages arrive
   std::atomic<bool> needs_ticks_{false};
   PollFlag in_process_sends_;

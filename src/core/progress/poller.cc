@@ -19,16 +19,7 @@ void Poller::open(Doorbell& doorbell, bool by_callers, uint64_t peer_check_inter
   gate_.set_doorbell(&doorbell);
 }
 
-unsigned Poller::poll_once() noexcept {
-  token_.begin_round();
-  unsigned handled = transports_.poll(sink_);
-  if (work_due_.is_set()) [[unlikely]]
-    handled += do_work();
-  counters.polls.increment();
-  if (handled != 0) counters.polls_with_work.increment();
-  token_.end_round();
-  return handled;
-}
+unsigned Poller::poll_once() noexcept { return run_round(); }
 
 [[gnu::noinline]] unsigned Poller::do_work() noexcept {
   static_cast<void>(work_due_.take());

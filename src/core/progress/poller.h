@@ -56,21 +56,29 @@ class Poller {
 
   // Runs one round over the transports and the work. Returns how much was done.
   unsigned poll_once() noexcept LINTEL_REQUIRES(polling);
+  // The same as straight code.
+  [[gnu::always_inline]] unsigned run_round() noexcept LINTEL_REQUIRES(polling) {
+    token_.begin_round();
+    unsigned handled = transports_.poll(sink_);
+    if (work_due_.is_set()) [[unlikely]]
+      handled += do_work();
+    token_.end_round();
+    if (handled == 0) idle_polls_.increment();
+    return handled;
+  }
   // Any thread, before it sets up a wait: polls a little if no thread does, until wait.is_over(),
   // which is called after rounds with work and at the end. wait.begin() and wait.end() are called
-  // around that, by the thread that polls. False: the wait is not over.
+  // around that, by the thread that polls; no poll if begin() returns false. False: the wait is not
+  // over.
   template <typename Wait>
   [[nodiscard, gnu::always_inline]] bool poll_briefly(const Wait& wait) noexcept {
     if (!by_callers_ || !token_.try_acquire()) return false;
     token_.note_application_poll();
-    wait.begin();
     bool is_over = false;
-    for (unsigned left = brief_rounds; left != 0 && !is_over; --left) {
-      // What a round counts as no work, as the end of a peer, may have ended the wait.
-      const bool look = poll_once() != 0 || left == 1;
-      if (look) is_over = wait.is_over();
+    if (wait.begin()) [[likely]] {
+      is_over = (run_round() != 0 && wait.is_over()) || poll_more(wait);
+      wait.end();
     }
-    wait.end();
     token_.release();
     // Another waiting thread may sleep because this one has polled.
     gate_.notify();
@@ -90,6 +98,7 @@ class Poller {
     return true;
   }
   void end_delivery_to_self() noexcept LINTEL_RELEASE(polling) {
+    deliveries_.increment();
     token_.end_round();
     // A round follows if the delivery has caused work: triggered operations, answers that are no
     // acknowledgement. A process that sends to itself all the time must still poll for others.
@@ -122,11 +131,25 @@ class Poller {
   }
   [[nodiscard]] Doorbell& doorbell() noexcept { return *doorbell_; }
 
+  // Rounds of polling, and those that found something.
+  [[nodiscard]] uint64_t polls() const noexcept { return token_.rounds() / 2 - deliveries_.get(); }
+  [[nodiscard]] uint64_t polls_with_work() const noexcept {
+    const uint64_t idle = idle_polls_.get();
+    return polls() - idle;
+  }
   PollCounters counters;
 
  private:
   static constexpr uint64_t deliveries_between_polls = 16;
   static constexpr unsigned brief_rounds = 8;
+  // The rounds of poll_briefly() after the first.
+  template <typename Wait>
+  [[gnu::noinline]] bool poll_more(Wait wait) noexcept LINTEL_REQUIRES(polling) {
+    // What a round counts as no work, as the end of a peer, may have ended the wait.
+    for (unsigned left = brief_rounds - 1; left != 0; --left)
+      if ((poll_once() != 0 || left == 1) && wait.is_over()) return true;
+    return false;
+  }
   [[nodiscard]] unsigned do_work() noexcept LINTEL_REQUIRES(polling);
   void check_peers() noexcept LINTEL_REQUIRES(polling);
 
@@ -137,6 +160,8 @@ class Poller {
   uint64_t peer_check_interval_ns_ = 0;
   WaitGate gate_;
   alignas(cache_line_bytes) PollToken token_;
+  Counter idle_polls_;
+  Counter deliveries_;  // to the own process, each in a round of its own
   PollFlag work_due_;
   PollFlag peer_check_due_;                      // set before work_due_
   std::atomic<uint64_t> next_peer_check_ns_{0};  // written by the holder of the token

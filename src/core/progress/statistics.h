@@ -19,8 +19,6 @@ struct TrafficCounters {
 };
 
 struct PollCounters {
-  Counter polls;
-  Counter polls_with_work;
   SharedCounter sleeps;
   SharedCounter wakeups;
 };

@@ -19,6 +19,7 @@ struct Counting final : TriggerExecutor {
 
   Counting() {
     fence_detail::registered.store(true, std::memory_order_relaxed);
+    gate.set_doorbell(nullptr);
     keep_per_thread({&trigger_work, sizeof trigger_work});
     counter.open(&gate, this);
     other.open(&gate, this);
@@ -130,6 +131,7 @@ struct Announced {
   std::atomic<uint32_t> event{0};
   Announced() {
     fence_detail::registered.store(true, std::memory_order_relaxed);
+    gate.set_doorbell(nullptr);
     counter.open(&gate, nullptr);
   }
   void post_and_count() {
@@ -174,6 +176,8 @@ Protocol counting_event() {
         "attach() and set() exclude each other by the lock"},
        {"CountingEvent::set#2 store release -> relaxed",
         "the exchange before it orders it after the new value"},
+       {"CountingEvent::add_success load acquire -> relaxed",
+        "the addition that follows orders it"},
        {"CountingEvent::next_move load acquire -> relaxed", "the addition that follows orders it"},
        {"CountingEvent::fire_locked load seq_cst -> acquire",
         "the lock orders it after the set() that it looks for"},

@@ -18,6 +18,7 @@ struct QueueOf {
 
   QueueOf() {
     fence_detail::registered.store(true, std::memory_order_relaxed);
+    gate.set_doorbell(nullptr);
     require(queue.open(slots, 0, &gate), "memory");
   }
 

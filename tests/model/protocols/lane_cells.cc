@@ -12,6 +12,22 @@ namespace {
 constexpr uint32_t cells = 2;
 constexpr uint32_t data_bytes = 256;
 
+// The messages of a lane that come in place.
+template <typename Lane>
+struct InPlace final : MessageSink {
+  uint32_t taken = 0;
+  void* on_new_link(Link&) noexcept override { return nullptr; }
+  void on_messages(Link&, const InboundMessage*, unsigned) noexcept override {}
+  bool on_put(Link&, const MessageCell& cell, uint64_t first_word,
+              uint32_t length) noexcept override {
+    Lane::check(copy_of(cell, first_word, length), ++taken);
+    return true;
+  }
+  void on_peer_failed(Link&) noexcept override {}
+  void on_remote_done(Link&, uint32_t, RemoteResult) noexcept override {}
+  bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return false; }
+};
+
 template <uint32_t messages, uint32_t payload_bytes>
 struct Lane {
   LaneControl control;
@@ -40,6 +56,29 @@ struct Lane {
     for (uint32_t i = 1; i <= messages; ++i)
       while (!push(i)) {
       }
+  }
+  void send_in_place() {
+    for (uint32_t i = 1; i <= messages; ++i) {
+      LaneCell* const cell = producer.next_cell();
+      if (cell == nullptr) {
+        while (!push(i)) {
+        }
+        continue;
+      }
+      cell->header.set_rest(i, i, i, payload_bytes, i, 0, i);
+      std::memset(cell->payload, static_cast<int>(i), payload_bytes);
+      producer.publish(*cell, MessageHeader::first_word(MessageKind::put, 0, 0, 0), payload_bytes);
+    }
+  }
+  void receive_in_place() {
+    InPlace<Lane> sink;
+    Link link;
+    bool acknowledged = false;
+    while (sink.taken < messages) {
+      if (!consumer.message_waits()) continue;
+      require(consumer.deliver_put(sink, link, nullptr, acknowledged), "it is a put");
+      static_cast<void>(consumer.release_taken());
+    }
   }
   // As RoomWait does.
   void send_and_sleep() {
@@ -92,6 +131,7 @@ Protocol lane_cells() {
   return {"LaneProducer, LaneConsumer",
           {"lane/lane_producer", "lane/lane_consumer"},
           {share<Near>("payload in the cell", {&Near::send, &Near::receive<1, false>}),
+           share<Near>("in place", {&Near::send_in_place, &Near::receive_in_place}),
            share<Near>("bursts", {&Near::send, &Near::receive<2, false>}),
            share<Far>("byte ring", {&Far::send, &Far::receive<2, false>}),
            share<Sleeps>("sleep for room", {&Sleeps::send_and_sleep, &Sleeps::receive<1, true>})},
