@@ -86,7 +86,7 @@ TEST_F(PeerDirectoryTest, TheBetterTransportMayLeadToAnEarlierProcess) {
   Link link;
   link.peer = {1, 3};
   const LockGuard lock(directory_.mutex());
-  EXPECT_EQ(directory_.accept(link, transport(1))->transport, &transport(1));
+  EXPECT_EQ(directory_.accept(link, transport(1))->route.transport, &transport(1));
 }
 
 TEST_F(PeerDirectoryTest, BetterTransportsAreTriedAgainWhenTheProcessRuns) {
