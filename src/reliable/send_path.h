@@ -69,7 +69,7 @@ class LossDetector {
 
   // Number of the probe on the way that was sent for a timeout.
   [[nodiscard]] uint32_t probe_number() const noexcept { return number_of(probe_); }
-  void renew_probe() noexcept { probe_ = ++transmissions_; }
+  void renew_probe() noexcept { probe_ = static_cast<uint32_t>(++transmissions_); }
   // The number of such a probe when one more frame will have been sent.
   [[nodiscard]] uint32_t probe_number_behind_next() const noexcept {
     return number_of(transmissions_ + 2);
@@ -80,7 +80,9 @@ class LossDetector {
   // sent for a timeout.
   [[nodiscard]] bool take_answer(uint32_t probe_number) noexcept {
     if (probe_ == 0 || probe_number != number_of(probe_)) return false;
-    newest_arrived_ = std::max(newest_arrived_, probe_ + reordering_threshold);
+    const uint64_t sent_behind = static_cast<uint32_t>(transmissions_) - probe_;
+    newest_arrived_ =
+        std::max(newest_arrived_, transmissions_ - sent_behind + reordering_threshold);
     LINTEL_ASSERT(newest_arrived_ <= transmissions_ + reordering_threshold);
     probe_ = 0;
     return true;
@@ -93,9 +95,9 @@ class LossDetector {
   }
 
   uint32_t path_ = 0;
+  uint32_t probe_ = 0;  // low half of the number of a probe on the way; 0: none is
   uint64_t transmissions_ = 0;
   uint64_t newest_arrived_ = 0;  // the highest number that is known to have arrived
-  uint64_t probe_ = 0;           // the number of a probe on the way; 0: none is
 };
 
 // Whether a path works. One that was never tried, or timed out while others work, is suspended:
@@ -199,7 +201,7 @@ class SendPath {
   // Whether the peer should acknowledge a frame of that charge at once: one in each part of the
   // window, so that acknowledgements of one part come while the next ones are on the way.
   [[nodiscard]] bool wants_ack(uint64_t charge) noexcept {
-    since_wanted_ += charge;
+    since_wanted_ += static_cast<uint32_t>(charge);
     if (since_wanted_ * acks_per_window < window_bytes()) return false;
     since_wanted_ = 0;
     return true;
@@ -237,9 +239,10 @@ class SendPath {
   }
   // A round ends when a frame has arrived that was sent after its begin.
   void end_round_if_due() noexcept {
-    if (losses_.newest_arrived() < round_end_) return;
+    if (static_cast<int32_t>(static_cast<uint32_t>(losses_.newest_arrived()) - round_end_) < 0)
+      return;
     congestion_.round_ended();
-    round_end_ = losses_.last_transmission();
+    round_end_ = static_cast<uint32_t>(losses_.last_transmission());
   }
   void set_frame_charge(uint32_t charge) noexcept { congestion_.set_frame_bytes(charge); }
 
@@ -276,8 +279,8 @@ class SendPath {
   Congestion congestion_;
   LossDetector losses_;
   uint64_t in_flight_ = 0;
-  uint64_t since_wanted_ = 0;  // charges of frames since one that wants_ack()
-  uint64_t round_end_ = 0;     // transmission whose arrival ends the round trip
+  uint32_t since_wanted_ = 0;  // charges of frames since one that wants_ack()
+  uint32_t round_end_ = 0;     // low half of the transmission whose arrival ends the round trip
 };
 
 // What a connection with several paths has beside its first one.

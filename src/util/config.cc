@@ -77,9 +77,8 @@ constexpr std::array<ConfigVariable, key_count> table{{
      nullptr, "Largest UDP payload that is sent; 0 means what the route to the peer takes whole.",
      ConfigAudience::tests},
     {ConfigKey::rails, "PTL_RAILS", ConfigType::text, "", "1", 0, 0, nullptr,
-     "Network ports that a process uses over UDP, up to 4, beside the one with the address of the node "
-     "identifier: auto (all), a number of ports, or network interfaces separated by commas. Each must "
-     "have an address in the same network as a port of the peer."},
+     "Network interfaces for UDP, up to 4: auto, a number, or names separated by commas. Each must share "
+     "a network with one of the peer."},
     {ConfigKey::nid, "PTL_NID", ConfigType::text, "", "", 0, 0, nullptr,
      "Network interface by name or by one of its IPv4 or IPv6 addresses: its address is the node "
      "identifier, and UDP uses it. Or a node identifier written like an IPv4 address. Empty means the "
