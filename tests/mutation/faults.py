@@ -80,7 +80,7 @@ FAULTS = [Fault(*fault) for fault in (
     (CORE + "operations/initiator_answers.cc", "if (get == nullptr || header.remote_offset > length ||", "if (get == nullptr ||", "a reply writes outside its memory"),
     (CORE + "operations/initiator_answers.cc", "operation->stage.load(std::memory_order_acquire) == Operation::Stage::sent)\n      return operation;", "true)\n      return operation;", "an answer counts before its request was sent"),
     (CORE + "operations/initiator_answers.cc", "if (fail != PTL_NI_OK && header.hdr_data != 0) [[unlikely]]", "if (false)", "a dropped get is not told"),
-    (CORE + "operations/transfer_table.cc", "--peer.transfers;", "", "the share of a peer leaks"),
+    (CORE + "operations/transfer_table.cc", "--peer.long_messages.transfers;", "", "the share of a peer leaks"),
     (CORE + "operations/peer.h", "return taken < std::min(most, capacity - in_use);", "return taken <= std::min(most, capacity - in_use);", "a peer takes more than its share"),
     (CORE + "operations/awaited_puts.h", "if (record.descriptor_.load(std::memory_order_acquire) != nullptr || put.length > most_bytes)", "if (put.length > most_bytes)", "an awaited put takes the place of another"),
     # verbs

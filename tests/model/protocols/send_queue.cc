@@ -31,7 +31,7 @@ struct Queues {
       static_cast<void>(work_due.take());
       if (!queues.any()) continue;
       for (Peer* peer = queues.take_listed(); peer != nullptr;) {
-        Peer* const next = peer->next_with_queue;
+        Peer* const next = peer->queue_counts.next_with_queue;
         const LockGuard guard(peer->send_lock);
         queues.begin_flush(*peer);
         while (QueuedSend* const item = queues.first(*peer)) {
