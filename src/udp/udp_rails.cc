@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 
+#include "util/assert.h"
 #include "util/config_parse.h"
 #include "util/new_descriptor.h"
 #include "util/text.h"
@@ -35,10 +36,7 @@ Choice choice_of(const std::string& wanted) {
   if (wanted == "auto") return choice;
   const auto [end, error] =
       std::from_chars(wanted.data(), wanted.data() + wanted.size(), choice.most);
-  if (error == std::errc{} && end == wanted.data() + wanted.size()) {
-    choice.most = std::clamp<size_t>(choice.most, 1, most_rails);
-    return choice;
-  }
+  if (error == std::errc{} && end == wanted.data() + wanted.size()) return choice;
   choice.most = most_rails;
   choice.listed = split_words(wanted, ',');
   return choice;
@@ -82,6 +80,14 @@ std::string objection(const ifaddrs& entry, const NodeIdentity& host, const UdpR
 
 }  // namespace
 
+bool is_rail_choice(const std::string& wanted) {
+  const Choice choice = choice_of(wanted);
+  return choice.most >= 1 && choice.most <= most_rails &&
+         std::all_of(choice.listed.begin(), choice.listed.end(), [](const std::string& interface) {
+           return if_nametoindex(interface.c_str()) != 0;
+         });
+}
+
 bool shares_processor(std::string_view text, const std::vector<unsigned>& own) {
   const std::optional<std::vector<unsigned>> near = parse_cpu_list(text);
   if (!near || near->empty() || own.empty()) return true;
@@ -93,6 +99,7 @@ bool shares_processor(std::string_view text, const std::vector<unsigned>& own) {
 UdpRails find_udp_rails(const NodeIdentity& host, const std::string& wanted) {
   UdpRails rails;
   const Choice choice = choice_of(wanted);
+  LINTEL_ASSERT(is_rail_choice(wanted));
   if (choice.most == 1 || !host.is_found()) return rails;
   if (host.ipv6) {
     rails.reason = "one rail: the nid is an IPv6 address";

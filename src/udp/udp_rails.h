@@ -27,7 +27,11 @@ struct UdpRails {
   std::string reason;            // which interfaces are used, which are not, and why
 };
 
-// `wanted`: PTL_RAILS: auto, a number of rails, or names of interfaces with commas between them.
+// Whether `wanted` is a value of PTL_RAILS: auto, a number from 1 to most_rails, or names of
+// interfaces of this host with commas between them.
+[[nodiscard]] bool is_rail_choice(const std::string& wanted);
+
+// `wanted`: see is_rail_choice().
 [[nodiscard]] UdpRails find_udp_rails(const NodeIdentity& host, const std::string& wanted);
 
 // Whether one of the processors in `text` ("0-3,8") is in `own`; true if `text` is no such list.

@@ -384,6 +384,10 @@ TransportSettings transport_settings(uint32_t interface_number, uint32_t pid) {
   settings.reliable = configured_reliability(settings.uid, settings.job_key);
   settings.dpdk = configured_dpdk();
   settings.nid = settle_nid(settings).nid;
+  if (!is_rail_choice(config_string(ConfigKey::rails)))
+    config_refuse(ConfigKey::rails,
+                  "auto, a number from 1 to 4, or network interfaces of this host with commas "
+                  "between them");
   settings.udp_rails = find_udp_rails(settings.udp_host, config_string(ConfigKey::rails));
   return settings;
 }

@@ -52,6 +52,9 @@ void expect_choice(const NodeIdentity& host) {
   EXPECT_TRUE(find_udp_rails(host, "1").further.empty());
   EXPECT_EQ(names_of(find_udp_rails(host, "2")), (Names{"second"}));
   EXPECT_EQ(names_of(find_udp_rails(host, "first,third")), (Names{"third"}));
+  for (const char* wanted : {"auto", "1", "4", "first,third"}) EXPECT_TRUE(is_rail_choice(wanted));
+  for (const char* wanted : {"0", "5", "fourth", "first,fourth"})
+    EXPECT_FALSE(is_rail_choice(wanted)) << wanted;
 }
 
 void expect_pairs(const UdpLink& link) {
