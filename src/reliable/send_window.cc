@@ -45,8 +45,8 @@ bool SendWindow::has_path_to(const LinkAddress& address) const noexcept {
 }
 
 void SendWindow::note_heard(const LinkAddress& from) noexcept {
-  for (uint8_t i = 0; i < paths(); ++i)
-    if (further_->to[i].without_rail() == from) further_->heard = i;
+  for (unsigned i = 0; has_several_paths() && i < paths(); ++i)
+    if (further_->to[i].without_rail() == from) further_->heard = static_cast<uint8_t>(i);
 }
 
 uint64_t SendWindow::sum_of_paths(uint64_t (SendPath::*bytes)() const noexcept) const noexcept {
