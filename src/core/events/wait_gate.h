@@ -43,7 +43,7 @@ class WaitGate {
   }
   // Announces a thread that sleeps on the doorbell. Doorbell::announce_sleep(), which follows,
   // contains the fence.
-  void announce() noexcept { sleepers_.fetch_add(1, std::memory_order_seq_cst); }
+  void announce() noexcept { sleepers_.fetch_add(1, std::memory_order_relaxed); }
   void sleep(uint32_t seen, int64_t timeout_ns) noexcept { futex_wait(word_, seen, timeout_ns); }
   void finish() noexcept { sleepers_.fetch_sub(1, std::memory_order_relaxed); }
 

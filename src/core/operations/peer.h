@@ -59,6 +59,15 @@ struct QueueCounts {
   // Value of `removed` when callers that helped to send saw no item leave; any thread.
   std::atomic<uint32_t> helped_without_effect_at{UINT32_MAX};
   Peer* next_with_queue = nullptr;  // under the lock of SendQueues
+
+  // Called under send_lock.
+  void add() noexcept {
+    length.store(length.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  void remove() noexcept {
+    length.store(length.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+    removed.store(removed.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
 };
 
 struct PeerFailure {

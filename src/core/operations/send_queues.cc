@@ -27,7 +27,7 @@ void SendQueues::enqueue(Peer& peer, QueuedSend& item) noexcept {
   item.next_queued = nullptr;
   *tail = &item;
   tail = &item.next_queued;
-  ++peer.queue_counts.length;
+  peer.queue_counts.add();
   queued.increment();
   list(peer);
 }
@@ -57,7 +57,7 @@ void SendQueues::forget_mark(Peer& peer) noexcept {
 }
 
 void SendQueues::remove(Peer& peer, QueuedSend& item) noexcept {
-  LINTEL_ASSERT(peer.queue_counts.length != 0 && item.kind != QueuedSend::Kind::mark);
+  LINTEL_ASSERT(peer.queue_counts.length.load(std::memory_order_relaxed) != 0 && item.kind != QueuedSend::Kind::mark);
   if (&item == peer.queue.held.head) {
     peer.queue.held.head = item.next_queued;
     if (peer.queue.held.head == nullptr) forget_mark(peer);
@@ -68,8 +68,7 @@ void SendQueues::remove(Peer& peer, QueuedSend& item) noexcept {
     head = item.next_queued;
     if (head == nullptr) peer.queue.tail = &head;
   }
-  --peer.queue_counts.length;
-  ++peer.queue_counts.removed;
+  peer.queue_counts.remove();
 }
 
 QueuedSend* SendQueues::take_all(Peer& peer) noexcept {
@@ -112,7 +111,7 @@ void SendQueues::list(Peer& peer) noexcept {
   peer.queue.listed = true;
   const LockGuard guard(lock_);
   peer.queue_counts.next_with_queue = listed_.load(std::memory_order_relaxed);
-  listed_.store(&peer, std::memory_order_release);
+  listed_.store(&peer, std::memory_order_relaxed);
   // Last: the poller takes this report before it looks for listed peers without the lock.
   work_due_.set();
 }

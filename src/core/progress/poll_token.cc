@@ -8,14 +8,14 @@ namespace lintel {
 
 PollToken::Exclusive::Exclusive(PollToken& token, WaitGate& gate) noexcept LINTEL_UNCHECKED_LOCKS
     : token_(token) {
-  token_.exclusive_requests_.fetch_add(1, std::memory_order_seq_cst);
+  token_.exclusive_requests_.fetch_add(1, std::memory_order_relaxed);
   gate.wake_all();
   token_.lock_.lock();
 }
 
 PollToken::Exclusive::~Exclusive() LINTEL_UNCHECKED_LOCKS {
   token_.lock_.unlock();
-  token_.exclusive_requests_.fetch_sub(1, std::memory_order_release);
+  token_.exclusive_requests_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // Another thread polls, but may have lost the processor to this one. This thread would then look

@@ -33,7 +33,7 @@ class PollToken {
   };
   // The thread that polls is to give the token back.
   [[nodiscard]] bool exclusively_wanted() const noexcept {
-    return exclusive_requests_.load(std::memory_order_acquire) != 0;
+    return exclusive_requests_.load(std::memory_order_relaxed) != 0;
   }
 
   // Waiting threads that found the token taken say so, and take it back.

@@ -143,13 +143,7 @@ Protocol poll_token() {
        share<Rounds>("end of a round", {&Rounds::reuse, &Rounds::poll}),
        share<Flag>("flag, taken", {&Flag::take, &Flag::set}),
        share<Flag>("flag, looked at", {&Flag::look, &Flag::set})},
-      {{"Exclusive::Exclusive exchange seq_cst -> acq_rel",
-        "ring() releases it, and announce_sleep() acquires"},
-       {"Exclusive::Exclusive exchange seq_cst -> relaxed",
-        "ring() releases it, and announce_sleep() acquires"},
-       {"Exclusive::~Exclusive exchange release -> relaxed", "only a hint: the lock protects"},
-       {"exclusively_wanted load acquire -> relaxed", "only a hint: the lock protects"},
-       {"set_asleep store release -> relaxed", "hand_off() releases it, and handoffs() acquires"},
+      {{"set_asleep store release -> relaxed", "hand_off() releases it, and handoffs() acquires"},
        {"asleep load acquire -> relaxed", "hand_off() releases it, and handoffs() acquires"}}};
 }
 

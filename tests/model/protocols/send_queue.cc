@@ -61,24 +61,7 @@ Protocol send_queue() {
        share<Two>("two items of a peer", {&Two::first, &Two::second_to_same, &Two::poll},
                   &Two::all_sent),
        share<Two>("two peers", {&Two::first, &Two::second_to_other, &Two::poll}, &Two::all_sent)},
-      {{"SendQueues::list store release -> relaxed",
-        "under the lock; who does not take it reads only whether there is one"},
-       {"SendQueues::enqueue exchange seq_cst -> acq_rel",
-        "under the send lock of the peer; others read a mere count"},
-       {"SendQueues::enqueue exchange seq_cst -> relaxed",
-        "under the send lock of the peer; others read a mere count"},
-       {"SendQueues::remove load seq_cst -> acquire",
-        "under the send lock of the peer; others read a mere count"},
-       {"SendQueues::remove load seq_cst -> relaxed",
-        "under the send lock of the peer; others read a mere count"},
-       {"SendQueues::remove#1 exchange seq_cst -> acq_rel",
-        "under the send lock of the peer; others read a mere count"},
-       {"SendQueues::remove#1 exchange seq_cst -> relaxed",
-        "under the send lock of the peer; others read a mere count"},
-       {"SendQueues::remove#2 exchange seq_cst -> acq_rel",
-        "under the send lock of the peer; others read a mere count"},
-       {"SendQueues::remove#2 exchange seq_cst -> relaxed",
-        "under the send lock of the peer; others read a mere count"}}};
+      {}};
 }
 
 }  // namespace lintel::model

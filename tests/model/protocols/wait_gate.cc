@@ -88,9 +88,7 @@ Protocol wait_gate() {
       {{"WaitGate::wake_all exchange release -> relaxed",
         "the fences of notify() and prepare() order it as well"},
        {"WaitGate::prepare load acquire -> relaxed",
-        "the fences of notify() and prepare() order it as well"},
-       {"WaitGate::announce exchange seq_cst -> acq_rel", "a heavy fence follows"},
-       {"WaitGate::announce exchange seq_cst -> relaxed", "a heavy fence follows"}}};
+        "the fences of notify() and prepare() order it as well"}}};
 }
 
 }  // namespace lintel::model
