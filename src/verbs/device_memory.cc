@@ -12,7 +12,8 @@
 #include "util/text.h"
 #include "verbs/device.h"
 
-// Missing in libibverbs before 1.12 (rdma-core 34).
+// Missing in libibverbs before 1.12 (rdma-core 34), also in its header.
+// NOLINTNEXTLINE(readability-redundant-declaration)
 extern "C" [[gnu::weak]] ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* domain, uint64_t offset, size_t length,
                                                    uint64_t iova, int descriptor, int access);
 
