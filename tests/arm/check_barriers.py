@@ -18,6 +18,7 @@ path = [
     "PtlPut",
     "lintel::Initiator::start_to_another",
     "lintel::Initiator::send_first",
+    "lintel::ShmTransport::publish",
     "lintel::ShmTransport::send",
     "lintel::LaneProducer::push_in_general",
     # Both sides poll.
@@ -26,6 +27,7 @@ path = [
     "lintel::ReceiveLanes::poll_hot",
     "lintel::ReceiveLanes::take_burst",
     # The target delivers and acknowledges.
+    "lintel::PhysicalInterface::on_put",
     "lintel::PhysicalInterface::on_messages",
     "lintel::PhysicalInterface::take_message",
     "lintel::report_delivery",
@@ -43,7 +45,7 @@ path = [
 
 # Functions with a fence: where it runs, and the models that demand it.
 allowed = {
-    "lintel::light_fence": ("only without membarrier", ["doorbell", "wait_gate"]),
+    "lintel::Doorbell::ring_if_sleeping": ("only without membarrier", ["doorbell"]),
     "lintel::EventQueue::fill_made": ("once per event", ["event_queue"]),
 }
 
