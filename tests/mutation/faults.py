@@ -14,7 +14,7 @@ FAULTS = [Fault(*fault) for fault in (
     # reliability
     (RELIABLE + "send_window.cc", "if (others_work && works(path)) further_->health[path.index()].suspend(now_ns);", "", "a path that is lost is used for ever"),
     (RELIABLE + "send_window.cc", "if (is_preferred) return &candidate;", "if (is_preferred && false) return &candidate;", "short messages do not go by the first path"),
-    (RELIABLE + "send_window.cc", "further_->heard = i;", "further_->heard = 0;", "answers go by the first path, which may be lost"),
+    (RELIABLE + "send_window.cc", "further_->heard = static_cast<uint8_t>(i);", "further_->heard = 0;", "answers go by the first path, which may be lost"),
     (RELIABLE + "send_path.h", "live_ || (idle && probes_ >= most_idle_probes) ? never", "live_ || (idle && live_) ? never", "an idle connection probes for ever"),
     (RELIABLE + "transmitter.cc", "probe_long(connection, path, number, connection.send.frame_bytes(), now_ns);", "probe(connection, path, number, now_ns);", "a path that loses long frames works and fails by turns"),
     (RELIABLE + "handshake.cc", "body.rail_count < most_rails &&", "true &&", "a peer tells more rails than there is room for"),

@@ -57,7 +57,8 @@ void SendQueues::forget_mark(Peer& peer) noexcept {
 }
 
 void SendQueues::remove(Peer& peer, QueuedSend& item) noexcept {
-  LINTEL_ASSERT(peer.queue_counts.length.load(std::memory_order_relaxed) != 0 && item.kind != QueuedSend::Kind::mark);
+  LINTEL_ASSERT(peer.queue_counts.length.load(std::memory_order_relaxed) != 0 &&
+                item.kind != QueuedSend::Kind::mark);
   if (&item == peer.queue.held.head) {
     peer.queue.held.head = item.next_queued;
     if (peer.queue.held.head == nullptr) forget_mark(peer);
