@@ -157,9 +157,9 @@ void PeerWatch::follow_paths(Connection& connection, uint64_t now_ns) noexcept {
     PathHealth& health = window.further().health[i];
     if (now_ns >= health.due_ns(window.empty()))
       transmitter_.probe_suspended(connection, window.path(i), now_ns);
-    const PathHealth::News news = health.take_news(heard, now_ns);
-    if (news == PathHealth::News::none) continue;
-    const bool lost = news == PathHealth::News::lost;
+    const PathHealth::Change change = health.take_change(heard, now_ns);
+    if (change == PathHealth::Change::none) continue;
+    const bool lost = change == PathHealth::Change::lost;
     (lost ? context_.counters.paths_lost : context_.counters.paths_back).increment();
     // Once for each node, unless it lasts.
     const bool due = said_.is_due(

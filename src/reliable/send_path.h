@@ -139,14 +139,14 @@ class PathHealth {
     return live_ = true;
   }
 
-  enum class News : uint8_t { none, lost, back };
+  enum class Change : uint8_t { none, lost, back };
   // What is to be reported, once. `heard`: the peer answers, but not to these probes.
-  [[nodiscard]] News take_news(bool heard, uint64_t now_ns) noexcept {
-    if (live_ == !reported_) return News::none;
+  [[nodiscard]] Change take_change(bool heard, uint64_t now_ns) noexcept {
+    if (live_ == !reported_) return Change::none;
     if (!live_ && (!heard || probes_ < lost_after_probes || now_ns < since_ns_ + lost_after_ns))
-      return News::none;
+      return Change::none;
     reported_ = !reported_;
-    return reported_ ? News::lost : News::back;
+    return reported_ ? Change::lost : Change::back;
   }
 
  private:

@@ -1,8 +1,6 @@
 // Nobody answers for a while, and nobody has died: a link that is down, a job that is suspended as
 // a whole.
-#include <fcntl.h>
 #include <portals4_lintel.h>
-#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -14,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "support/ethernet.h"
+#include "support/host_pair.h"
 #include "support/hosts_exchange.h"
 #include "support/interface.h"
 #include "support/memory.h"
@@ -27,46 +26,21 @@ namespace {
 constexpr auto outage = std::chrono::seconds(2);
 constexpr ptl_pt_index_t pt_index = 4;
 
-// Two hosts, which are network namespaces with a cable; removed with this object. Their kernels
-// give up a neighbour that does not answer after 60 ms, and not after 3 s.
-class CabledHosts {
+// Two hosts with a cable. Their kernels give up a neighbour that does not answer after 60 ms, and
+// not after 3 s.
+class CabledHosts : public HostPair {
  public:
-  CabledHosts() {
-    ready_ = run_command("ip netns add " + name(0)) && run_command("ip netns add " + name(1)) &&
-             in(0, "link add cable type veth peer name cable netns " + name(1));
+  CabledHosts() : HostPair("outage") {
+    join("cable");
     for (int host = 0; host < 2; ++host)
-      ready_ = ready_ && in(host, "link set lo up") &&
-               in(host, "address add 10.77.0." + std::to_string(host + 1) + "/24 dev cable") &&
-               in(host, "ntable change name arp_cache dev cable retrans 20") &&
-               set_link(host, "up");
-  }
-  CabledHosts(const CabledHosts&) = delete;
-  ~CabledHosts() {
-    for (int host = 0; host < 2; ++host)
-      static_cast<void>(run_command("ip netns del " + name(host)));
-  }
-  [[nodiscard]] bool ready() const { return ready_; }
-  void enter(int host) const {
-    const int fd = open(("/run/netns/" + name(host)).c_str(), O_RDONLY | O_CLOEXEC);
-    ASSERT_GE(fd, 0);
-    ASSERT_EQ(setns(fd, CLONE_NEWNET), 0);
-    close(fd);
+      require(in(host, "address add 10.77.0." + std::to_string(host + 1) + "/24 dev cable") &&
+              in(host, "ntable change name arp_cache dev cable retrans 20") &&
+              set_link(host, "up"));
   }
   // `state`: up or down.
   [[nodiscard]] bool set_link(int host, const std::string& state) const {
     return in(host, "link set cable " + state);
   }
-
- private:
-  [[nodiscard]] std::string name(int host) const {
-    return "lintel-outage-" + std::to_string(owner_) + "-" + std::to_string(host);
-  }
-  [[nodiscard]] bool in(int host, const std::string& command) const {
-    return run_command("ip -n " + name(host) + " " + command);
-  }
-
-  const pid_t owner_ = getpid();
-  bool ready_ = false;
 };
 
 // First the end of the target is down, so that the kernel of the initiator finds nobody there; then

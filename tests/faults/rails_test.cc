@@ -1,7 +1,5 @@
 // Several network ports on a node: a stream takes all of them, and goes on when one is lost.
-#include <fcntl.h>
 #include <portals4_lintel.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/ethernet.h"
+#include "support/host_pair.h"
 #include "support/hosts_exchange.h"
 #include "support/interface.h"
 #include "support/memory.h"
@@ -28,25 +26,14 @@ using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 constexpr ptl_pt_index_t pt_index = 4;
 
-// Two hosts, which are network namespaces, with a cable of that rate, in Mbit/s, for each rail.
-class RailedHosts {
+// Two hosts with a cable of that rate, in Mbit/s, for each rail.
+class RailedHosts : public HostPair {
  public:
-  explicit RailedHosts(const std::vector<int>& rates) {
-    ready_ = run_command("ip netns add " + name(0)) && run_command("ip netns add " + name(1)) &&
-             in(0, "link set lo up") && in(1, "link set lo up");
+  explicit RailedHosts(const std::vector<int>& rates) : HostPair("rails") {
     for (size_t rail = 0; rail < rates.size(); ++rail) add_rail(rail, rates[rail]);
   }
-  RailedHosts(const RailedHosts&) = delete;
-  ~RailedHosts() {
-    for (int host = 0; host < 2; ++host)
-      static_cast<void>(run_command("ip netns del " + name(host)));
-  }
-  [[nodiscard]] bool ready() const { return ready_; }
   void enter(int host) const {
-    const int fd = open(("/run/netns/" + name(host)).c_str(), O_RDONLY | O_CLOEXEC);
-    ASSERT_GE(fd, 0);
-    ASSERT_EQ(setns(fd, CLONE_NEWNET), 0);
-    close(fd);
+    HostPair::enter(host);
     setenv("PTL_NID", ("10.70.0." + std::to_string(host + 1)).c_str(), 1);
   }
   [[nodiscard]] bool set_link(int host, size_t rail, const std::string& state) const {
@@ -57,26 +44,16 @@ class RailedHosts {
   // Bursts are cut up before they enter the cable, as an interface of hardware does.
   void add_rail(size_t rail, int rate) {
     const std::string cable = "rail" + std::to_string(rail);
-    ready_ = ready_ &&
-             in(0, "link add " + cable + " type veth peer name " + cable + " netns " + name(1));
+    join(cable);
     for (int host = 0; host < 2; ++host) {
       const std::string address =
           "10.7" + std::to_string(rail) + ".0." + std::to_string(host + 1) + "/24";
-      ready_ = ready_ && in(host, "address add " + address + " dev " + cable) &&
-               in(host, "link set " + cable + " gso_max_segs 1 up") &&
-               run_command("tc -n " + name(host) + " qdisc add dev " + cable + " root tbf rate " +
-                           std::to_string(rate) + "mbit burst 16kb latency 20ms");
+      require(in(host, "address add " + address + " dev " + cable) &&
+              in(host, "link set " + cable + " gso_max_segs 1 up") &&
+              run_command("tc -n " + name(host) + " qdisc add dev " + cable + " root tbf rate " +
+                          std::to_string(rate) + "mbit burst 16kb latency 20ms"));
     }
   }
-  [[nodiscard]] std::string name(int host) const {
-    return "lintel-rails-" + std::to_string(owner_) + "-" + std::to_string(host);
-  }
-  [[nodiscard]] bool in(int host, const std::string& command) const {
-    return run_command("ip -n " + name(host) + " " + command);
-  }
-
-  const pid_t owner_ = getpid();
-  bool ready_ = false;
 };
 
 // What the target saw of a stream. In memory that the ranks share.

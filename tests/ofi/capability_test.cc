@@ -1,4 +1,4 @@
-// Capabilities (man fi_getinfo): a test uses each one that is granted. The others are refused.
+// Uses each capability that fi_getinfo(3) grants, and requests the others, which are refused.
 #include <map>
 
 #include <rdma/fi_trigger.h>

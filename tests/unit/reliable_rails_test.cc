@@ -223,14 +223,15 @@ TEST(PathHealth, ALossIsReportedOnceAndTheReturnToo) {
   PathHealth health;
   health.suspend(0);
   for (uint32_t number = 0; number < 6; ++number) health.probed(number, number * ms);
-  using News = PathHealth::News;
-  EXPECT_EQ(health.take_news(true, PathHealth::lost_after_ns - 1), News::none) << "a short outage";
-  EXPECT_EQ(health.take_news(false, PathHealth::lost_after_ns), News::none) << "a silent peer";
-  EXPECT_EQ(health.take_news(true, PathHealth::lost_after_ns), News::lost);
-  EXPECT_EQ(health.take_news(true, 2 * PathHealth::lost_after_ns), News::none);
+  using Change = PathHealth::Change;
+  EXPECT_EQ(health.take_change(true, PathHealth::lost_after_ns - 1), Change::none)
+      << "a short outage";
+  EXPECT_EQ(health.take_change(false, PathHealth::lost_after_ns), Change::none) << "a silent peer";
+  EXPECT_EQ(health.take_change(true, PathHealth::lost_after_ns), Change::lost);
+  EXPECT_EQ(health.take_change(true, 2 * PathHealth::lost_after_ns), Change::none);
   EXPECT_TRUE(health.take_answer(5));
-  EXPECT_EQ(health.take_news(true, 3 * PathHealth::lost_after_ns), News::back);
-  EXPECT_EQ(health.take_news(true, 3 * PathHealth::lost_after_ns), News::none);
+  EXPECT_EQ(health.take_change(true, 3 * PathHealth::lost_after_ns), Change::back);
+  EXPECT_EQ(health.take_change(true, 3 * PathHealth::lost_after_ns), Change::none);
 }
 
 }  // namespace
