@@ -70,11 +70,11 @@ uint32_t mtu_of(const std::string& interface) {
 }
 
 // Why an interface is no rail; empty: it is one.
-std::string objection(const ifaddrs& entry, const NodeIdentity& host, const UdpRail& rail) {
+std::string objection(const ifaddrs& entry, const std::string& first, uint32_t first_mtu,
+                      const UdpRail& rail) {
   if ((entry.ifa_flags & IFF_UP) == 0) return "is down";
-  const uint32_t first_mtu = host.interface.empty() ? 0 : mtu_of(host.interface);
   if (rail.mtu < first_mtu)
-    return text_of("has an MTU of ", rail.mtu, ", less than that of ", host.interface);
+    return text_of("has an MTU of ", rail.mtu, ", less than that of ", first);
   return "";
 }
 
@@ -110,6 +110,7 @@ UdpRails find_udp_rails(const NodeIdentity& host, const std::string& wanted) {
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
   const std::vector<unsigned> own = own_processors();
   std::string unused;
+  if (!host.interface.empty()) rails.first_mtu = mtu_of(host.interface);
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
     if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET ||
         entry->ifa_netmask == nullptr || (entry->ifa_flags & IFF_LOOPBACK) != 0)
@@ -126,7 +127,8 @@ UdpRails find_udp_rails(const NodeIdentity& host, const std::string& wanted) {
     if (is_known || !choice.admits(rail.interface)) continue;
     rail.mtu = mtu_of(rail.interface);
     rail.is_near = shares_processor(processors_near(rail.interface), own);
-    if (const std::string why = objection(*entry, host, rail); !why.empty())
+    if (const std::string why = objection(*entry, host.interface, rails.first_mtu, rail);
+        !why.empty())
       unused += "; " + rail.interface + " " + why;
     else
       rails.further.push_back(rail);

@@ -24,6 +24,7 @@ struct UdpRail {
 
 struct UdpRails {
   std::vector<UdpRail> further;  // the nearest first
+  uint32_t first_mtu = 0;        // of the interface of the nid; 0: not known
   std::string reason;            // which interfaces are used, which are not, and why
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <ostream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,12 +27,14 @@ using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 constexpr ptl_pt_index_t pt_index = 4;
 
-// Two hosts with a cable of that rate, in Mbit/s, for each rail.
+// Two hosts with a switch between them, and cables to it of that rate, in Mbit/s, for each rail.
 class RailedHosts : public HostPair {
  public:
   explicit RailedHosts(const std::vector<int>& rates) : HostPair("rails") {
+    require(run_command("ip netns add " + name(switches)));
     for (size_t rail = 0; rail < rates.size(); ++rail) add_rail(rail, rates[rail]);
   }
+  ~RailedHosts() { static_cast<void>(run_command("ip netns del " + name(switches))); }
   void enter(int host) const {
     HostPair::enter(host);
     setenv("PTL_NID", ("10.70.0." + std::to_string(host + 1)).c_str(), 1);
@@ -39,16 +42,27 @@ class RailedHosts : public HostPair {
   [[nodiscard]] bool set_link(int host, size_t rail, const std::string& state) const {
     return in(host, "link set rail" + std::to_string(rail) + " " + state);
   }
+  [[nodiscard]] bool remove_address(int host, size_t rail) const {
+    return in(host, "address flush dev rail" + std::to_string(rail));
+  }
+
+  // In place of a host. Without its switch a rail loses every frame, and no host is told.
+  static constexpr int switches = 2;
 
  private:
   // Bursts are cut up before they enter the cable, as an interface of hardware does.
   void add_rail(size_t rail, int rate) {
     const std::string cable = "rail" + std::to_string(rail);
-    join(cable);
+    require(in(switches, "link add " + cable + " type bridge") &&
+            in(switches, "link set " + cable + " up"));
     for (int host = 0; host < 2; ++host) {
+      const std::string port = "port" + std::to_string(rail) + "-" + std::to_string(host);
       const std::string address =
           "10.7" + std::to_string(rail) + ".0." + std::to_string(host + 1) + "/24";
-      require(in(host, "address add " + address + " dev " + cable) &&
+      require(in(host, "link add " + cable + " type veth peer name " + port + " netns " +
+                           name(switches)) &&
+              in(switches, "link set " + port + " master " + cable + " up") &&
+              in(host, "address add " + address + " dev " + cable) &&
               in(host, "link set " + cable + " gso_max_segs 1 up") &&
               run_command("tc -n " + name(host) + " qdisc add dev " + cable + " root tbf rate " +
                           std::to_string(rate) + "mbit burst 16kb latency 20ms"));
@@ -165,25 +179,59 @@ TEST_F(RailsNetwork, AStreamTakesTheSumOfTheRails) {
   EXPECT_GT(seen_->late_bytes, stream.puts / 6 * stream.bytes / 4);
 }
 
-class RailsNetworkLoss : public RailsNetwork, public testing::WithParamInterface<size_t> {};
-INSTANTIATE_TEST_SUITE_P(Rail, RailsNetworkLoss, testing::Values(0, 1));
+// Without a rail that host has no link; see RailedHosts::switches.
+struct Cut {
+  size_t rail;
+  int host;
+};
+void PrintTo(const Cut& cut, std::ostream* out) {
+  *out << "rail " << cut.rail << " of host " << cut.host;
+}
+
+class RailsNetworkStart : public RailsNetwork, public testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(Host, RailsNetworkStart, testing::Values(0, 1, RailedHosts::switches));
+
+// spec 3.15.2
+TEST_P(RailsNetworkStart, TheFirstMessageNeedsNoFirstRail) {
+  if (const std::string why = why_not(); !why.empty()) GTEST_SKIP() << why;
+  const RailedHosts hosts({100, 100});
+  if (!hosts.ready()) GTEST_SKIP() << "this kernel or container does not permit veth and tbf";
+  run(hosts, "auto", {.puts = 40, .bytes = 64 * 1024}, [&](int message) {
+    if (message != 0) return;
+    EXPECT_TRUE(hosts.set_link(GetParam(), 0, "down"));
+  });
+}
+
+TEST_F(RailsNetwork, TheFirstMessageReachesAHostWithoutItsFirstAddress) {
+  if (const std::string why = why_not(); !why.empty()) GTEST_SKIP() << why;
+  const RailedHosts hosts({100, 100});
+  if (!hosts.ready()) GTEST_SKIP() << "this kernel or container does not permit veth and tbf";
+  run(hosts, "auto", {.puts = 40, .bytes = 64 * 1024}, [&](int message) {
+    if (message != 0) return;
+    EXPECT_TRUE(hosts.remove_address(1, 0));
+  });
+}
+
+class RailsNetworkLoss : public RailsNetwork, public testing::WithParamInterface<Cut> {};
+INSTANTIATE_TEST_SUITE_P(Rail, RailsNetworkLoss,
+                         testing::Values(Cut{0, 1}, Cut{1, 1}, Cut{0, RailedHosts::switches},
+                                         Cut{1, RailedHosts::switches}));
 
 // spec 3.13.3
 TEST_P(RailsNetworkLoss, AStreamGoesOnWithoutOneRail) {
   if (const std::string why = why_not(); !why.empty()) GTEST_SKIP() << why;
   const RailedHosts hosts({100, 100});
   if (!hosts.ready()) GTEST_SKIP() << "this kernel or container does not permit veth and tbf";
-  const Stream stream{.puts = 1200,
-                      .bytes = 64 * 1024,
-                      .in_flight = 8,
-                      .watched = "rail" + std::to_string(GetParam())};
+  const auto [rail, host] = GetParam();
+  const Stream stream{
+      .puts = 1200, .bytes = 64 * 1024, .in_flight = 8, .watched = "rail" + std::to_string(rail)};
   std::thread up_again;
-  run(hosts, "auto", stream, [&](int message) {
+  run(hosts, "auto", stream, [&, host = host, rail = rail](int message) {
     if (message != 300) return;
-    EXPECT_TRUE(hosts.set_link(1, GetParam(), "down"));
-    up_again = std::thread([&] {
+    EXPECT_TRUE(hosts.set_link(host, rail, "down"));
+    up_again = std::thread([&hosts, host, rail] {
       std::this_thread::sleep_for(std::chrono::seconds(2));
-      EXPECT_TRUE(hosts.set_link(1, GetParam(), "up"));
+      EXPECT_TRUE(hosts.set_link(host, rail, "up"));
     });
     up_again.detach();
   });
