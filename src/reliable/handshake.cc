@@ -458,8 +458,9 @@ void Handshake::establish(Connection& connection, const HandshakeBody& body,
   const unsigned count =
       context_.link.pair_rails(connection.peer, body.rails, body.rail_count, paths);
   if (count > 1) {
-    connection.send.window.add_paths({paths, count}, connection.life.route().address, limits,
-                                     shortest_timeout_ns, now_ns);
+    connection.send.window.add_paths({paths, count}, context_.link.properties().rails_used,
+                                     connection.life.route().address, limits, shortest_timeout_ns,
+                                     now_ns);
     context_.timers.set(connection, now_ns);
   }
   connection.publish_data_bytes();

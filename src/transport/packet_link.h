@@ -134,6 +134,7 @@ struct LinkProperties {
   LinkAddress own_address{};  // address of this process in `from` of its frames
   std::array<RailAddress, most_rails - 1> rails{};  // its further ports
   uint8_t rail_count = 0;
+  uint8_t rails_used = most_rails;  // maximum number of rails by which frames go to one peer
   // The bits of addresses that name the host, and not one of its processes.
   LinkAddress host_mask = LinkAddress::filled_with(std::byte{0xff});
   uint32_t mtu = 0;  // bytes of the largest frame that can be sent or received
@@ -218,8 +219,8 @@ class PacketLink {
     return to;
   }
   // Connection path; any thread. Pairs the further rails of this process with those that `peer` has
-  // told, each one once, where they reach each other. `to`: the addresses of frames by the first
-  // rails of both, and by each pair. Returns how many; 0 or 1: there is no pair.
+  // told, each one once. `to`: the addresses of frames by the first rails of both, and by each
+  // pair, in the order in which frames fill them. Returns how many; 0 or 1: there is no pair.
   [[nodiscard]] virtual unsigned pair_rails(ProcessId /*peer*/, const RailAddress* /*rails*/,
                                             unsigned /*count*/,
                                             LinkAddress (&/*to*/)[most_rails]) const noexcept {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "portals4.h"
 #include "util/node_identity.h"
@@ -50,7 +51,9 @@ OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& 
       .receives_by_system_call = true,
       .descriptor = socket.descriptor(),
   };
+  link->properties_.rails_used = settings.rails.used;
   for (const UdpRail& rail : settings.rails.further) {
+    link->properties_.device += "+" + rail.interface;
     RailAddress& told = link->properties_.rails[link->properties_.rail_count++];
     std::memcpy(told.bytes.data(), &rail.address, sizeof rail.address);
     told.mtu = rail.mtu;
@@ -133,27 +136,35 @@ LinkAddress UdpLink::with_rail(ProcessId peer, const LinkAddress& to) const noex
   return by_rail;
 }
 
-// Rails of one network.
+// Rails of one network, then others, which routers may join: probes show which of them work. In
+// the order in which frames fill the rails of this process.
 unsigned UdpLink::pair_rails(ProcessId peer, const RailAddress* rails, unsigned count,
                              LinkAddress (&to)[most_rails]) const noexcept {
   if (!has_rails_to(peer)) return 0;
-  to[0] = udp_address_of(socket_.host(), peer);
-  to[0].set_rail(socket_.is_source_for(to[0]) ? UdpSocket::plain_rail : 0);
-  unsigned pairs = 1;
-  bool taken[most_rails - 1] = {};
   const std::vector<UdpRail>& own = socket_.rails().further;
-  for (size_t rail = 0; rail < own.size(); ++rail) {
-    for (unsigned other = 0; other < count; ++other) {
-      in_addr address;
-      std::memcpy(&address, rails[other].bytes.data(), sizeof address);
-      const bool reaches =
-          ((address.s_addr ^ own[rail].address.s_addr) & own[rail].mask.s_addr) == 0;
-      if (taken[other] || !reaches || address.s_addr == own[rail].address.s_addr) continue;
-      taken[other] = true;
-      to[pairs] = address_at(address, peer);
-      to[pairs++].set_rail(static_cast<uint8_t>(rail + 1));
-      break;
-    }
+  in_addr told[most_rails - 1];
+  in_addr paired[most_rails - 1] = {};
+  for (unsigned other = 0; other < count; ++other) {
+    std::memcpy(&told[other], rails[other].bytes.data(), sizeof told[other]);
+    // Bridges to containers have the same address on many nodes.
+    if (socket_.is_own(told[other])) told[other] = {};
+  }
+  for (const bool routed : {false, true})
+    for (size_t rail = 0; rail < own.size(); ++rail)
+      for (unsigned other = 0; other < count && paired[rail].s_addr == 0; ++other) {
+        const uint32_t differs = told[other].s_addr ^ own[rail].address.s_addr;
+        if (told[other].s_addr == 0 || (!routed && (differs & own[rail].mask.s_addr) != 0))
+          continue;
+        paired[rail] = std::exchange(told[other], in_addr{});
+      }
+  LinkAddress first = udp_address_of(socket_.host(), peer);
+  first.set_rail(socket_.is_source_for(first) ? UdpSocket::plain_rail : 0);
+  unsigned pairs = 0;
+  for (size_t rail = 0; rail <= own.size(); ++rail) {
+    if (rail == socket_.rails().first_place) to[pairs++] = first;
+    if (rail == own.size() || paired[rail].s_addr == 0) continue;
+    to[pairs] = address_at(paired[rail], peer);
+    to[pairs++].set_rail(static_cast<uint8_t>(rail + 1));
   }
   return pairs;
 }

@@ -139,21 +139,31 @@ TEST_F(RailsTest, AConnectionOpensThoughItsRailIsCutMeanwhile) {
   }
 }
 
-class RatedRailsTest : public RailsTest, public testing::WithParamInterface<unsigned> {};
+// Times of a frame on the rails.
+struct Rates {
+  uint64_t first_ns;
+  uint64_t second_ns;
+};
+class RatedRailsTest : public RailsTest, public testing::WithParamInterface<Rates> {};
 
-// The second rail is as fast, or three times as fast.
 TEST_P(RatedRailsTest, ALongStreamTakesTheSumOfTheRails) {
-  rails_[0].frame_ns = 12'000;
-  rails_[1].frame_ns = 12'000 / GetParam();
+  const auto [first_ns, second_ns] = GetParam();
+  rails_[0].frame_ns = first_ns;
+  rails_[1].frame_ns = second_ns;
   connect();
   const uint64_t begin_ns = virtual_now_ns;
   send(6000, 1300);
   expect_all_arrive();
   const auto spent_ns = static_cast<double>(virtual_now_ns - begin_ns);
-  const double least_ns = 6000 * 12'000.0 * 1400 / 1472 / (1 + GetParam());
+  const double frames_per_ns =
+      1 / static_cast<double>(first_ns) + 1 / static_cast<double>(second_ns);
+  const double least_ns = 6000 * 1400.0 / 1472 / frames_per_ns;
   EXPECT_LT(spent_ns * 0.9, least_ns) << rails_[0].data_frames << " and " << rails_[1].data_frames;
 }
-INSTANTIATE_TEST_SUITE_P(, RatedRailsTest, testing::Values(1, 3));
+INSTANTIATE_TEST_SUITE_P(, RatedRailsTest,
+                         testing::Values(Rates{12'000, 12'000}, Rates{12'000, 4'000},
+                                         Rates{4'000, 12'000}, Rates{120'000, 40'000},
+                                         Rates{40'000, 120'000}, Rates{120'000, 12'000}));
 
 TEST_F(RailsTest, ARailThatIsCutIsReplacedAndComesBack) {
   rails_[0].frame_ns = rails_[1].frame_ns = 12'000;
