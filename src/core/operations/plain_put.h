@@ -13,19 +13,18 @@ namespace lintel {
 
 // Sender of a message, as identified on the interface.
 struct InitiatorId {
-  uint64_t process;  // id() in one word
-  uint64_t source;   // for matching, see match_criteria.h
-  ptl_uid_t uid;
-  [[nodiscard]] ptl_process_t id() const noexcept { return std::bit_cast<ptl_process_t>(process); }
+  uint64_t source;  // id() in one word, for matching
+  const Link& link;
+  [[nodiscard]] ptl_process_t id() const noexcept { return std::bit_cast<ptl_process_t>(source); }
+  [[nodiscard]] ptl_uid_t uid() const noexcept { return link.uid; }
 };
 
 // `rank`: as the header says.
 [[nodiscard]] inline InitiatorId initiator_of(const NetworkInterface& interface, const Peer& peer,
                                               uint32_t rank) noexcept {
-  if (!interface.logical())
-    return {std::bit_cast<uint64_t>(peer.id), source_of(peer.id), peer.route.link->uid};
-  const uint64_t source = source_of_rank(interface.map.rank_of(peer.id, rank));
-  return {source, source, peer.route.link->uid};
+  return {interface.logical() ? source_of_rank(interface.map.rank_of(peer.id, rank))
+                              : source_of(peer.id),
+          *peer.route.link};
 }
 
 // Matches, delivers and reports a put without flags, whose payload has the length that its header
@@ -63,7 +62,7 @@ template <typename Header>
     const unsigned puts = entry->plain_puts;
     const uint64_t offset = header.remote_offset();
     if ((puts & PlainPuts::taken) == 0 ||
-        ((puts & PlainPuts::of_user) != 0 && entry->uid != initiator.uid) ||
+        ((puts & PlainPuts::of_user) != 0 && entry->uid != initiator.uid()) ||
         !entry->region.contains(offset, length)) [[unlikely]]
       return false;
     // The memory of the entry is contiguous, and of the host.
@@ -84,8 +83,8 @@ template <typename Header>
                             .match_bits = match_bits,
                             .length = length,
                             .remote_offset = offset,
-                            .initiator = initiator.process,
-                            .uid = initiator.uid,
+                            .initiator = initiator.source,
+                            .uid = initiator.uid(),
                             .pt_index = pt_index};
           },
           reserves);
