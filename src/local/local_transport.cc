@@ -126,8 +126,7 @@ unsigned LocalTransport::poll(MessageSink& sink, unsigned budget) noexcept {
       static_cast<void>(consumer_.release_taken());
       ++total;
     } else if (consumer_.acks().take_single(cookie)) {
-      sink.on_acknowledgements(link_, &cookie, 1);
-      ++total;
+      total += sink.on_acknowledgement(link_, cookie);
     } else if (consumer_.ready()) {
       total += take_burst(sink, budget - total);
     } else {

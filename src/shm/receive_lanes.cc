@@ -22,9 +22,8 @@ ReceiveLanes::ReceiveLanes(const Segment& segment, Malformed on_malformed)
 [[gnu::always_inline]] inline LaneConsumer::Taken ReceiveLanes::deliver_put(MessageSink& sink,
                                                                             Lane& lane) noexcept {
   note_received();
-  return lane.consumer.deliver_put(sink, *lane.link, [&lane]() LINTEL_REQUIRES(polling) {
-    return lane.link->sender.acks();
-  });
+  return lane.consumer.deliver_put(
+      sink, *lane.link, [&lane]() LINTEL_REQUIRES(polling) { return lane.link->sender.acks(); });
 }
 
 // Delivers and acknowledges the puts at the front of the lane, up to another message. Straight code
@@ -65,8 +64,7 @@ unsigned ReceiveLanes::take_acks(MessageSink& sink, Lane& lane) noexcept {
   uint32_t cookie;
   if (!lane.consumer.acks().take_single(cookie)) return take_burst(sink, lane, burst);
   note_delivery(lane);
-  sink.on_acknowledgements(*lane.link, &cookie, 1);
-  return 1;
+  return sink.on_acknowledgement(*lane.link, cookie);
 }
 
 unsigned ReceiveLanes::poll_hot(MessageSink& sink, unsigned budget) noexcept {
@@ -76,8 +74,7 @@ unsigned ReceiveLanes::poll_hot(MessageSink& sink, unsigned budget) noexcept {
     if (hot_count_ == 0) break;
     Lane& lane = *hot_[next_hot_];
     if (lane.consumer.acks().ready()) total += take_acks(sink, lane);
-    if (lane.hot && lane.consumer.message_waits())
-      total += take_messages(sink, lane);
+    if (lane.hot && lane.consumer.message_waits()) total += take_messages(sink, lane);
     if (lane.hot) ++next_hot_;  // otherwise another took its place
   }
   return total;

@@ -94,6 +94,19 @@ TEST_F(ByteRingTest, PayloadsAreContiguousAndShareNoCacheLine) {
   EXPECT_EQ(offset_, 0u);
 }
 
+// Of a stream of messages of which some have a payload here, also past the end of the numbers.
+TEST_F(ByteRingTest, RoomComesBackWithTheMessagesThatHadIt) {
+  ASSERT_TRUE(ring_.attach(bytes_.data(), geometry, geometry.data_bytes));
+  const uint32_t first = UINT32_MAX - 2 * geometry.cells;
+  for (uint32_t i = 0; i < 8 * geometry.cells; i += 4) {
+    ASSERT_TRUE(put(8192, first + i)) << i;
+    ASSERT_TRUE(put(64, first + i + 2)) << i;
+    ring_.note_released(first + i);
+    EXPECT_FALSE(put(8192, first + i + 3)) << i;
+    ring_.note_released(first + i + 4);
+  }
+}
+
 TEST_F(ByteRingTest, ThePartThatMayNotBeUsedIsUsedAfterExtend) {
   ASSERT_TRUE(ring_.attach(bytes_.data(), geometry, 8192));
   ASSERT_TRUE(put(8192, 0));

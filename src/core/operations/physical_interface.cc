@@ -457,6 +457,15 @@ void PhysicalInterface::on_messages(Link& link, const InboundMessage* messages,
   target_.answers().flush_acknowledgements(*peer);
 }
 
+unsigned PhysicalInterface::on_acknowledgement(Link& link, uint32_t cookie) noexcept {
+  Peer* const peer = PeerDirectory::peer_of(link);
+  if (peer == nullptr || !peer->sends_by(link)) [[unlikely]]
+    return MessageSink::on_acknowledgement(link, cookie);
+  received.messages[static_cast<unsigned>(MessageKind::ack_batch)].increment();
+  initiator_.answers().take_single_ack(*peer, cookie);
+  return 1;
+}
+
 void PhysicalInterface::on_acknowledgements(Link& link, const uint32_t* cookies,
                                             unsigned count) noexcept {
   Peer* const peer = PeerDirectory::peer_of(link);

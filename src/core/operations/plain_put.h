@@ -14,9 +14,9 @@ namespace lintel {
 // Sender of a message, as identified on the interface.
 struct InitiatorId {
   uint64_t source;  // id() in one word, for matching
-  const Link& link;
+  const Peer& peer;
   [[nodiscard]] ptl_process_t id() const noexcept { return std::bit_cast<ptl_process_t>(source); }
-  [[nodiscard]] ptl_uid_t uid() const noexcept { return link.uid; }
+  [[nodiscard]] ptl_uid_t uid() const noexcept { return peer.route.link->uid; }
 };
 
 // `rank`: as the header says.
@@ -24,7 +24,7 @@ struct InitiatorId {
                                               uint32_t rank) noexcept {
   return {interface.logical() ? source_of_rank(interface.map.rank_of(peer.id, rank))
                               : source_of(peer.id),
-          *peer.route.link};
+          peer};
 }
 
 // Matches, delivers and reports a put without flags, whose payload has the length that its header
@@ -59,14 +59,14 @@ template <typename Header>
     if (node == nullptr) [[unlikely]]
       return false;
     auto* const entry = static_cast<ListEntry*>(node);
-    const unsigned puts = entry->plain_puts;
     const uint64_t offset = header.remote_offset();
-    if ((puts & PlainPuts::taken) == 0 ||
-        ((puts & PlainPuts::of_user) != 0 && entry->uid != initiator.uid()) ||
+    if (!entry->takes_plain_puts || (entry->uid != PTL_UID_ANY && entry->uid != initiator.uid()) ||
         !entry->region.contains(offset, length)) [[unlikely]]
       return false;
     // The memory of the entry is contiguous, and of the host.
-    EventQueueObject* const events = (puts & PlainPuts::posts) != 0 ? portal->event_queue : nullptr;
+    EventQueueObject* const events =
+        entry->has(PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_SUCCESS_DISABLE) ? nullptr
+                                                                             : portal->event_queue;
     const bool reserves = events != nullptr && portal->flow_controlled();
     if (reserves && !events->queue.try_reserve()) return false;
     if (!entry->region.write_plain(offset, payload, length)) [[unlikely]] {
@@ -89,7 +89,7 @@ template <typename Header>
           },
           reserves);
     }
-    if ((puts & PlainPuts::more) != 0) {
+    if (entry->has(PTL_ME_EVENT_CT_COMM | PTL_ME_USE_ONCE)) {
       if (entry->has(PTL_ME_EVENT_CT_COMM)) {
         counter = entry->counter;
         if (entry->has(PTL_ME_EVENT_CT_BYTES)) amount = length;

@@ -13,7 +13,7 @@ constexpr bool copies_to_self_twice = largest_overlapping_copy < largest_put_to_
 
 InitiatorId initiator_is_self(const NetworkInterface& interface, const Peer& self) noexcept {
   return {interface.logical() ? source_of_rank(interface.map.own_rank()) : source_of(self.id),
-          *self.route.link};
+          self};
 }
 
 // Events and counts that are not both full events of a put.
