@@ -248,7 +248,7 @@ TEST_F(PollerTest, ARoundWithoutWorkMayEndAWait) {
   std::atomic<uint64_t> round_seen{0};
   EXPECT_TRUE(passing.poll_now(ScriptedWait{looks, 1, ends, true}));
   EXPECT_EQ(looks, 0u) << "no round had work";
-  EXPECT_TRUE(passing.poll_unspared(round_seen, ScriptedWait{looks, 1, ends, true}));
+  EXPECT_TRUE(passing.poll(round_seen, ScriptedWait{looks, 1, ends, true}));
   EXPECT_TRUE(poller_.poll_briefly(ScriptedWait{looks, 2, ends, true}));
   EXPECT_EQ(ends, 3u);
   EXPECT_FALSE(passing.poll_now(ScriptedWait{looks, 1, ends, false}));

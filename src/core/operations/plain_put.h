@@ -28,18 +28,15 @@ struct InitiatorId {
 }
 
 // Matches, delivers and reports a put without flags, whose payload has the length that its header
-// says (spec 2.5). `header`: as HeaderWords; `index_and_length`: as read from it. The caller
-// acknowledges. False: nothing was done, or a part of the payload was written that handle_request()
-// writes again; it finds out what is special.
+// says (spec 2.5). `header`: as HeaderWords. The caller acknowledges. False: nothing was done, or a
+// part of the payload was written that handle_request() writes again; it finds out what is special.
 template <typename Header>
 [[nodiscard, gnu::always_inline]] inline bool place_plain_put(NetworkInterface& interface,
                                                               const Header header,
-                                                              uint64_t index_and_length,
+                                                              uint16_t pt_index, uint64_t length,
                                                               const std::byte* payload,
                                                               const InitiatorId& initiator) noexcept
     LINTEL_REQUIRES(polling) {
-  const auto pt_index = static_cast<uint16_t>(index_and_length);
-  const uint64_t length = index_and_length >> 16;
   PortalEntry* const portal = interface.portal(pt_index);
   if (portal == nullptr) [[unlikely]]
     return false;

@@ -65,9 +65,9 @@ bool deliver_to_self(NetworkInterface& interface, Peer& self, const PutCall& cal
     }
     payload = copy;
   }
-  const bool delivered = place_plain_put(interface, CallWords(call),
-                                         MessageHeader::index_and_length(call.pt_index, length),
-                                         payload, initiator_is_self(interface, self));
+  const bool delivered =
+      place_plain_put(interface, CallWords(call), static_cast<uint16_t>(call.pt_index), length,
+                      payload, initiator_is_self(interface, self));
   if (delivered) [[likely]] {
     physical.received.count(MessageKind::put, length);
     self.sent.count(MessageKind::put, length);
