@@ -185,13 +185,13 @@ class BusyTransportTest : public ::testing::Test {
 };
 
 TEST_F(BusyTransportTest, OthersArePolledAfterEveryFewMessagesOfTheFirst) {
-  EXPECT_EQ(rounds_of_net(90, 1), 10u);
+  EXPECT_EQ(rounds_of_net(90, 1), 6u);
   EXPECT_GE(rounds_of_net(90, 32), 40u);
 }
 
 TEST_F(BusyTransportTest, OthersArePolledInEachRoundWhenTheFirstBringsNothingMore) {
   EXPECT_EQ(rounds_of_net(1, 1), 1u);
-  EXPECT_EQ(rounds_of_net(16, 0), 0u);
+  EXPECT_EQ(rounds_of_net(32, 0), 0u);
   EXPECT_EQ(rounds_of_net(10, 0), 10u);
 }
 
