@@ -117,6 +117,7 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept
                         entry);
       if (code == PTL_OK) [[likely]] {
         if ((options & PTL_ME_EVENT_LINK_DISABLE) == 0) post_link_event(portal, entry);
+        interface.note_room();
         return PTL_OK;
       }
     }

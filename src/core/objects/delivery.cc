@@ -143,6 +143,7 @@ void release_header(NetworkInterface& interface, PortalEntry& portal,
   ListEntry& entry = interface.entries().at(header.overflow_entry());
   --entry.unexpected_headers;
   pool.release(header);
+  interface.note_room();
   interface.status.unexpected_depth.fetch_sub(1, std::memory_order_relaxed);
   settle_entry(interface, portal, entry, false);
 }

@@ -45,7 +45,7 @@ template <typename Header>
   {
     const LockGuard guard(portal->lock);
     // A portal table entry that is not allocated is not enabled.
-    if (!portal->enabled) [[unlikely]]
+    if (!portal->takes_plain_puts) [[unlikely]]
       return false;
     uint64_t match_bits = 0;
     MatchNode* node = portal->priority.head();
