@@ -140,7 +140,7 @@ struct BriefCounterWait {
     *event = counter.get();
     return event->success >= test && counter.handle.is(handle);
   }
-  void end() const noexcept {}
+  [[nodiscard]] bool end() const noexcept { return false; }
 };
 
 [[gnu::noinline]] int poll_for_count(PhysicalInterface& physical, const CountingEvent& counter,

@@ -96,15 +96,15 @@ struct BriefQueueWait {
     object.queue.await(event);
     if (object.handle.is(handle)) [[likely]]
       return true;
-    object.queue.end_await();
+    static_cast<void>(object.queue.end_await());
     return false;
   }
   [[nodiscard, gnu::always_inline]] bool is_over() const noexcept LINTEL_REQUIRES(polling) {
     return !object.queue.is_awaited() ||
            (object.handle.is(handle) && object.queue.try_get(event) == GetStatus::ok);
   }
-  [[gnu::always_inline]] void end() const noexcept LINTEL_REQUIRES(polling) {
-    object.queue.end_await();
+  [[nodiscard, gnu::always_inline]] bool end() const noexcept LINTEL_REQUIRES(polling) {
+    return object.queue.end_await();
   }
 };
 

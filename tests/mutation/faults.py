@@ -64,6 +64,7 @@ FAULTS = [Fault(*fault) for fault in (
     (CORE + "matching/keyed_header_index.cc", "links_of(links.previous_of_key).next_of_key = following;", "", "an unexpected header is found after its end"),
     (CORE + "matching/unexpected_list.cc", "entry.next_to_add = pool_.header(number).in_list.next;", "{}", "the index follows a header that is gone"),
     (CORE + "events/event_queue.h", "one_event - (reserved ? 1 : 0)", "one_event - (reserved ? 0 : 0)", "reservations leak"),
+    (CORE + "progress/passing_policy.h", "if (waits) is_over |= wait.end();", "if (waits) static_cast<void>(wait.end());", "the event of a round without work is lost"),
     (CORE + "events/event_queue.h", "const uint64_t kept = reserved + ring.flow_control_slots.load(std::memory_order_relaxed);", "const uint64_t kept = reserved;", "PTL_EVENT_PT_DISABLED overwrites an event"),
     (CORE + "events/counting_event.cc", "next_threshold_.store(next, std::memory_order_relaxed);\n  if (firing_) {", "if (firing_) {", "a threshold stays behind its operations"),
     (CORE + "events/counting_event.cc", "const uint64_t value = success_.load(std::memory_order_seq_cst);\n    if (value >= threshold) {", "const uint64_t value = 0;\n    if (value >= threshold) {", "an operation whose threshold is reached waits"),

@@ -378,12 +378,11 @@ void Initiator::drop_all_of(NetworkInterface& interface) noexcept {
       const LockGuard guard(peer.send_lock);
       queues_.drop_all_of(peer, interface);
     }
-    peer.awaited_puts.end_if([&](const AwaitedPuts::Record& put) {
-      polling.assert_held();
-      const bool ends = interface.descriptors().owns(&put.descriptor());
-      if (ends) peer.count_as_ended();
-      return ends;
-    });
+    peer.awaited_puts.disown_if(
+        [&](const AwaitedPuts::Record& put) {
+          return interface.descriptors().owns(&put.descriptor());
+        },
+        gone_);
   }
   answers_.drop_all_of(interface);
   for (Peer& peer : peers_.all()) operations_.return_ended(peer);

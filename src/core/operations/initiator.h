@@ -39,7 +39,9 @@ class Initiator {
         poller_(poller),
         wait_policy_(wait_policy),
         scratch_(scratch),
-        answers_(operations_, queues, staging, answers, refused) {}
+        answers_(operations_, queues, staging, answers, refused) {
+    gone_.dropped = &dropped_of_gone_;
+  }
   // Set-up path. False: no address space.
   [[nodiscard]] bool open() noexcept { return operations_.open(); }
 
@@ -100,6 +102,9 @@ class Initiator {
   ScratchPool& scratch_;
   OperationTable operations_;
   InitiatorAnswers answers_;
+  // Stands for the descriptors of logical interfaces that went before their puts ended.
+  MemoryDescriptor gone_;
+  SharedCounter dropped_of_gone_;
 };
 
 // The program asks for an acknowledgment that nothing reports.

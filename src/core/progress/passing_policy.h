@@ -77,7 +77,7 @@ class PassingPolicy {
 struct AnyWork {
   [[nodiscard]] bool begin() const noexcept { return true; }
   [[nodiscard]] bool is_over() const noexcept { return true; }
-  void end() const noexcept {}
+  [[nodiscard]] bool end() const noexcept { return false; }
 };
 
 // Polls in passing, for calls that look for events and do not wait. PassingPolicy says when.
@@ -113,8 +113,8 @@ class PassingPolls {
       poller_.check_peers_if_due(now_ns());
     const bool waits = wait.begin();
     const bool found = poller_.run_round() != 0;
-    const bool is_over = waits && found && wait.is_over();
-    if (waits) wait.end();
+    bool is_over = waits && found && wait.is_over();
+    if (waits) is_over |= wait.end();
     const uint32_t idle_looks = policy_.note_result(found, poller_.transports().polled_costly());
     token.release();
     if (PassingPolicy::is_rest_due(idle_looks)) [[unlikely]]
