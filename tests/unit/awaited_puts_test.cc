@@ -146,6 +146,25 @@ TEST_F(AwaitedPutsTest, ThoseThatEndTogetherAreGone) {
   EXPECT_TRUE(end(third));
 }
 
+// The acknowledgement of a put whose interface has gone must not end a later put.
+TEST_F(AwaitedPutsTest, ThoseWithoutInterfaceStayUntilTheyAreAcknowledged) {
+  SharedCounter dropped;
+  MemoryDescriptor instead;
+  instead.dropped = &dropped;
+  const uint32_t first = add(8);
+  puts.disown_if([&](const AwaitedPuts::Record& record) { return record.resolve() != nullptr; },
+                 instead);
+  for (uint32_t i = 1; i < AwaitedPuts::capacity; ++i) EXPECT_TRUE(end(add(8)));
+  uint32_t cookie = 0;
+  EXPECT_FALSE(puts.add(put(8), cookie));
+  const AwaitedPuts::Record* const record = puts.find(first);
+  ASSERT_NE(record, nullptr);
+  EXPECT_EQ(record->resolve(), nullptr);
+  EXPECT_EQ(record->descriptor().dropped, &dropped);
+  EXPECT_TRUE(end(first));
+  EXPECT_TRUE(puts.add(put(8), cookie));
+}
+
 TEST_F(AwaitedPutsTest, WithoutARingThereIsNoRoom) {
   AwaitedPuts others[3];
   uint32_t cookie = 0;

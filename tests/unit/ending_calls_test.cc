@@ -58,10 +58,10 @@ class EndingCallsTest : public test::BareTargetTest {
     caller.join();
   }
   void expect_refusal_after_poll(int refusal, const std::function<int()>& call) {
-    const uint64_t polls = physical().poller().token().application_polls();
+    const uint64_t polls = physical().poller().polls();
     EXPECT_TRUE(wait_until([&] {
       EXPECT_EQ(call(), refusal);
-      return HasFailure() || physical().poller().token().application_polls() != polls;
+      return HasFailure() || physical().poller().polls() != polls;
     }));
   }
 

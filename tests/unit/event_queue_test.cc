@@ -50,6 +50,7 @@ TEST_F(EventQueueTest, AnAwaitedEventOfAnEmptyQueueTakesNoSlot) {
   queue.await(&event);
   queue.post_in_round([] { return numbered(7); });
   EXPECT_FALSE(queue.is_awaited());
+  EXPECT_TRUE(queue.end_await()) << "the event has to be reported";
   EXPECT_EQ(event.hdr_data, 7u);
   expect_empty();
   queue.post_in_round([] { return numbered(8); });
@@ -79,7 +80,7 @@ TEST_F(EventQueueTest, AnAwaitedEventDoesNotOvertake) {
   ASSERT_TRUE(queue.try_reserve());
   queue.post_in_round([] { return numbered(3); }, true);
   expect_next(3);
-  queue.end_await();
+  EXPECT_FALSE(queue.end_await());
 }
 
 TEST_F(EventQueueTest, EveryFieldArrives) {

@@ -102,8 +102,11 @@ class EventQueue {
     awaited_.store(event, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);
   }
-  void end_await() noexcept LINTEL_REQUIRES(polling) {
+  // True: an event was stored, which the waiting thread has to report.
+  [[nodiscard]] bool end_await() noexcept LINTEL_REQUIRES(polling) {
+    const bool is_stored = awaited_.load(std::memory_order_relaxed) == nullptr;
     awaited_.store(nullptr, std::memory_order_release);
+    return is_stored;
   }
   [[nodiscard]] bool is_awaited() const noexcept {
     return awaited_.load(std::memory_order_acquire) != nullptr;
@@ -115,7 +118,7 @@ class EventQueue {
     ptl_event_t* const awaited = awaited_.load(std::memory_order_relaxed);
     if (awaited == nullptr || !is_empty()) return post_made(make, reserved);
     store(*awaited, make());
-    end_await();
+    awaited_.store(nullptr, std::memory_order_release);
   }
   // Appends two neighbouring events.
   [[gnu::always_inline]] void post(const InitiatorEvent& first,

@@ -65,6 +65,10 @@ void write_peer(const Peer& peer, StateWriter& out) noexcept LINTEL_UNCHECKED_LO
     for (const QueuedSend* item = first; item != nullptr && count < most_of_a_kind;
          item = item->next_queued)
       out.line("    queued %u: %s", count++, queued_text(item->kind));
+  for (const StoppedEntry* entry = peer.queue.stopped.first; entry != nullptr; entry = entry->next)
+    out.line("    stopped portal %u: %u requests", entry->name / interface_slots, entry->count);
+  for (const HeldQueue* queue = peer.held.first; queue != nullptr; queue = queue->next_of_peer)
+    out.line("    holds messages for portal %u", queue->portal->index);
 }
 
 void write_interface(PhysicalInterface& physical,

@@ -124,6 +124,20 @@ class AwaitedPuts {
         record.descriptor_.store(nullptr, std::memory_order_release);
     }
   }
+  // The descriptors of puts for which belongs(const Record&) is true go away. Their records name
+  // `instead`, which no put has, until the acknowledgement: it is not taken for that of a later
+  // put.
+  template <typename Belongs>
+  void disown_if(const Belongs& belongs, MemoryDescriptor& instead) noexcept {
+    const uint32_t released = instead.handle.generation() + 1;
+    end_if([&](Record& record) {
+      if (belongs(record)) {
+        record.generation_ = released;
+        record.descriptor_.store(&instead, std::memory_order_relaxed);
+      }
+      return false;
+    });
+  }
 
  private:
   // Returns nullptr if there is none.

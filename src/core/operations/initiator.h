@@ -39,7 +39,9 @@ class Initiator {
         poller_(poller),
         wait_policy_(wait_policy),
         scratch_(scratch),
-        answers_(operations_, queues, staging, answers, refused) {}
+        answers_(operations_, queues, staging, answers, refused) {
+    gone_.dropped = &dropped_of_gone_;
+  }
   // Set-up path. False: no address space.
   [[nodiscard]] bool open() noexcept { return operations_.open(); }
 
@@ -100,6 +102,9 @@ class Initiator {
   ScratchPool& scratch_;
   OperationTable operations_;
   InitiatorAnswers answers_;
+  // Stands for the descriptors of logical interfaces that went before their puts ended.
+  MemoryDescriptor gone_;
+  SharedCounter dropped_of_gone_;
 };
 
 // The program asks for an acknowledgment that nothing reports.
@@ -135,7 +140,7 @@ inline constexpr size_t largest_put_to_self = 64;
   const bool reports_send = put.reports_send();  // as in start_eager_put()
   {
     const LockGuard guard(peer.send_lock);
-    if (peer.queue.head != nullptr || peer.failed.load(std::memory_order_relaxed)) [[unlikely]]
+    if (peer.queue.head != nullptr || peer.diverts.load(std::memory_order_relaxed)) [[unlikely]]
       return false;
     MessageCell* const cell = peer.route.link->next_cell;
     uint32_t cookie = 0;
@@ -174,7 +179,7 @@ inline constexpr size_t largest_put_to_self = 64;
   const bool asks_for_ack = request.header.asks_for_ack();
   {
     const LockGuard guard(peer.send_lock);
-    if (peer.queue.head != nullptr || peer.failed.load(std::memory_order_relaxed)) [[unlikely]]
+    if (peer.queue.head != nullptr || peer.diverts.load(std::memory_order_relaxed)) [[unlikely]]
       return false;
     Operation* operation = nullptr;
     if (asks_for_ack &&

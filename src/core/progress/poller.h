@@ -68,16 +68,16 @@ class Poller {
   }
   // Any thread, before it sets up a wait: polls a little if no thread does, until wait.is_over(),
   // which is called after rounds with work and at the end. wait.begin() and wait.end() are called
-  // around that, by the thread that polls; no poll if begin() returns false. False: the wait is not
-  // over.
+  // around that, by the thread that polls; no poll if begin() returns false. end() returns true if
+  // the wait is over though is_over() was not asked: a round that counts as no work, as the end of
+  // a peer, may end it. False: the wait is not over.
   template <typename Wait>
   [[nodiscard, gnu::always_inline]] bool poll_briefly(const Wait& wait) noexcept {
     if (!by_callers_ || !token_.try_acquire()) return false;
-    token_.note_application_poll();
     bool is_over = false;
     if (wait.begin()) [[likely]] {
       is_over = (run_round() != 0 && wait.is_over()) || poll_more(wait);
-      wait.end();
+      is_over |= wait.end();
     }
     token_.release();
     // Another waiting thread may sleep because this one has polled.
@@ -145,7 +145,6 @@ class Poller {
   // The rounds of poll_briefly() after the first.
   template <typename Wait>
   [[gnu::noinline]] bool poll_more(Wait wait) noexcept LINTEL_REQUIRES(polling) {
-    // What a round counts as no work, as the end of a peer, may have ended the wait.
     for (unsigned left = brief_rounds - 1; left != 0; --left)
       if ((poll_once() != 0 || left == 1) && wait.is_over()) return true;
     return false;
