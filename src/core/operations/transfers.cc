@@ -122,7 +122,7 @@ void Transfers::end(Transfer& transfer) noexcept {
     const InitiatorId initiator = initiator_of(interface, peer, header.initiator_rank);
     count = report_delivery(
         interface, portal, entry,
-        {header, initiator.id(), initiator.uid, entry.region.address(transfer.place.offset),
+        {header, initiator.id(), initiator.uid(), entry.region.address(transfer.place.offset),
          outcome.mlength, outcome.fail},
         transfer.place.reserved.communication);
     --portal.operations;
@@ -232,7 +232,7 @@ void Transfers::take_result(Transfer& transfer, RemoteResult result) noexcept {
     case RemoteStatus::started:
       return;
     case RemoteStatus::unsupported:
-      // What the network does not reach in the device, it may reach in buffers.
+      // The network may reach buffers if it does not reach the device.
       if (transfer.staged != nullptr ||
           transfer.place.entry->region.is_host(transfer.place.offset, transfer.mlength))
         return continue_by_messages(transfer);
