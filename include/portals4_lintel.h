@@ -206,8 +206,8 @@ PTL_API const char* PtlLintelStrError(int code) PTL_NOEXCEPT;
  * that start one return PTL_NO_SPACE and do nothing: call again later. Triggered operations are not
  * counted. Other portal table entries, initiators and targets are not affected.
  * Messages that were under way when their initiator was stopped are kept in memory of the library,
- * at most 32,768 of a peer. More come only if a process sends and never polls (PTL_PROGRESS=caller):
- * those are dropped.
+ * at most 32,768 of a peer. More come only if a process sends and never polls
+ * (PTL_PROGRESS=caller): those are dropped.
  * PtlPTFree and PtlNIFini drop what is held; initiators get what they get for an entry that is not
  * allocated. While the entry is disabled, what is held stays. A peer that dies leaves the held
  * messages that came with their payload. Not together with PTL_PT_FLOWCTRL: PTL_ARG_INVALID. */
