@@ -34,17 +34,8 @@ int av_lookup(fid_av* vector, fi_addr_t address, void* name, size_t* size) {
   return of(vector).look_up(address, name, size);
 }
 
-const char* av_straddr(fid_av*, const void* name, char* buffer, size_t* size) {
-  Address address;
-  memcpy(&address, name, sizeof address);
-  const AddressText text(address);
-  if (buffer != nullptr && *size > 0) {
-    const size_t kept = std::min(text.size(), *size - 1);
-    memcpy(buffer, text.c_str(), kept);
-    buffer[kept] = '\0';
-  }
-  *size = text.size() + 1;
-  return buffer;
+const char* av_straddr(fid_av* vector, const void* name, char* buffer, size_t* size) {
+  return of(vector).describe(name, buffer, size);
 }
 
 fi_ops vector_object_ops =
@@ -124,9 +115,21 @@ bool AddressVector::read(const void* addresses, size_t position, Address& addres
   return address.is_valid();
 }
 
+// The lowest place that is not in use (man fi_av).
+size_t AddressVector::take_place(fi_addr_t encoded) {
+  const auto from = table_.begin() + static_cast<ptrdiff_t>(first_free_);
+  const auto place = std::find(from, table_.end(), FI_ADDR_NOTAVAIL);
+  first_free_ = static_cast<size_t>(place - table_.begin()) + 1;
+  if (place != table_.end()) {
+    *place = encoded;
+  } else {
+    table_.push_back(encoded);
+  }
+  return first_free_ - 1;
+}
+
 fi_addr_t AddressVector::add(fi_addr_t encoded, const fi_addr_t* reported) {
-  if (is_table_) table_.push_back(encoded);
-  const fi_addr_t result = is_table_ ? table_.size() - 1 : encoded;
+  const fi_addr_t result = is_table_ ? take_place(encoded) : encoded;
   const fi_addr_t sender = sender_name(encoded);
   if (reported != nullptr) {
     reported_[sender] = *reported;
@@ -150,7 +153,7 @@ int AddressVector::insert(const void* addresses, size_t count, fi_addr_t* result
   const Guard guard(domain_.lock());
   if (reports_ && events_ == nullptr) return -FI_ENOEQ;
   const bool wants_errors = (flags & FI_SYNC_ERR) != 0;
-  if (wants_errors && context == nullptr) return -FI_EINVAL;
+  if (wants_errors && (context == nullptr || reports_)) return -FI_EINVAL;
   int* const errors = wants_errors ? static_cast<int*>(context) : nullptr;
   const bool has_identifiers = (flags & FI_AV_USER_ID) != 0;
   if (has_identifiers && results == nullptr) return -FI_EINVAL;
@@ -194,6 +197,7 @@ int AddressVector::remove(const fi_addr_t* addresses, size_t count) noexcept {
     if (is_table_) {
       if (addresses[i] >= table_.size()) return -FI_EINVAL;  // that of a context
       table_[addresses[i]] = FI_ADDR_NOTAVAIL;
+      first_free_ = std::min<size_t>(first_free_, addresses[i]);
     }
     reported_.erase(sender_name(encoded));
   }
@@ -205,6 +209,16 @@ int AddressVector::look_up(fi_addr_t address, void* name, size_t* size) const no
   if (encoded == FI_ADDR_NOTAVAIL) return -FI_EINVAL;
   (void)copy_name(decode(encoded), as_text_, name, size);  // a part is no error (man fi_av)
   return 0;
+}
+
+const char* AddressVector::describe(const void* name, char* buffer, size_t* size) const noexcept {
+  Address address;
+  if (!as_text_) memcpy(&address, name, sizeof address);
+  const AddressText written(address);
+  const char* const text = as_text_ ? static_cast<const char*>(name) : written.c_str();
+  if (buffer != nullptr) snprintf(buffer, *size, "%s", text);
+  *size = strlen(text) + 1;
+  return buffer;
 }
 
 fi_addr_t AddressVector::find(fi_addr_t encoded) const noexcept {

@@ -30,6 +30,8 @@ class AddressVector : public fid_av {
                   void* context) noexcept;
   int remove(const fi_addr_t* addresses, size_t count) noexcept;
   int look_up(fi_addr_t address, void* name, size_t* size) const noexcept;
+  // fi_av_straddr.
+  const char* describe(const void* name, char* buffer, size_t* size) const noexcept;
 
   // The name of an endpoint in 64 bits, or FI_ADDR_NOTAVAIL for a position that is not in use.
   [[nodiscard]] fi_addr_t resolve(fi_addr_t address) const noexcept {
@@ -48,6 +50,7 @@ class AddressVector : public fid_av {
   [[nodiscard]] bool read(const void* addresses, size_t position, Address& address) const noexcept;
   // Of a receive context of a scalable endpoint (fi_rx_addr): its number is in the highest bits.
   [[nodiscard]] fi_addr_t resolve_context(fi_addr_t address) const noexcept;
+  [[nodiscard]] size_t take_place(fi_addr_t encoded);
   // Returns the fi_addr_t. `reported` is a user identifier, or NULL.
   [[nodiscard]] fi_addr_t add(fi_addr_t encoded, const fi_addr_t* reported);
 
@@ -61,6 +64,7 @@ class AddressVector : public fid_av {
   EventQueue* events_ = nullptr;
   size_t users_ = 0;              // endpoints
   std::vector<fi_addr_t> table_;  // of a table: names by position
+  size_t first_free_ = 0;         // no place before it is free
   // What completions report, by sender_name(): of a table, and of names with a user identifier or
   // a shared receive context.
   std::unordered_map<fi_addr_t, fi_addr_t> reported_;

@@ -144,15 +144,19 @@ int set_destination(const char* node, const fi_info* hints, fi_info& info) noexc
 int get_info(uint32_t api_version, const char* node, const char* service, uint64_t flags,
              const fi_info* hints, fi_info** result) noexcept {
   if (hints != nullptr && !can_meet(*hints)) return -FI_ENODATA;
-  if (service != nullptr && node != nullptr && (flags & FI_SOURCE) == 0) {
-    FI_INFO(provider(), FI_LOG_CORE, "there are no services: %s\n", service);
+  const bool names_source = (flags & FI_SOURCE) != 0;
+  if (node != nullptr && (names_source || service != nullptr)) {
+    FI_INFO(provider(), FI_LOG_CORE, "node and service name no address of an endpoint: %s\n", node);
+    return -FI_ENODATA;
+  }
+  if (!names_source && hints != nullptr && hints->src_addr != nullptr) {
+    FI_INFO(provider(), FI_LOG_CORE, "hints: src_addr is given, but fi_enable chooses it\n");
     return -FI_ENODATA;
   }
   fi_info* const info = fi_allocinfo();
   if (info == nullptr) return -FI_ENOMEM;
   int code = fill_attributes(api_version, hints, *info);
-  if (code == 0 && (flags & FI_SOURCE) == 0) code = set_destination(node, hints, *info);
-  if (code == 0 && node != nullptr && (flags & FI_SOURCE) != 0) code = -FI_ENODATA;
+  if (code == 0) code = set_destination(node, hints, *info);
   if (code != 0) {
     fi_freeinfo(info);
     return code;

@@ -48,9 +48,9 @@ FAULTS = [Fault(*fault) for fault in (
     (RELIABLE + "frame_pool.cc", "used_bytes_ -= footprint(capacity_[buffer->size_class]);", "", "the pool looks full"),
     # lanes, shared memory
     (LANE + "lane_producer.cc", "room_end_ = released + ring_.count();", "room_end_ = released + ring_.count() + 1;", "cells are overwritten"),
-    (LANE + "lane_producer.cc", "bytes_.note_released(ring_.cell_before(next_, in_flight + 1));", "bytes_.note_released(ring_.cell_before(next_, in_flight));", "payloads are overwritten"),
+    (LANE + "lane_producer.cc", "bytes_.note_released(released);", "bytes_.note_released(released + 1);", "payloads are overwritten"),
     (LANE + "byte_ring.h", "if (offset + bytes <= bytes_) return", "if (offset + bytes <= bytes_ + 64) return", "a payload runs over the end of the ring"),
-    (LANE + "cell_ring.h", "if ((word_ & lap_mask) == 0) word_ = first_lap;", "", "lap 0 looks like an empty lane"),
+    (LANE + "cell_ring.h", "if (place.lap_ == 0) place.lap_ = CellPlace::first_lap;", "", "lap 0 looks like an empty lane"),
     (LANE + "lane_consumer.h", "if (!place.is_published_by(word)) break;", "if (word == 0) break;", "a message of the last lap is delivered again"),
     (LANE + "lane_consumer.cc", "offset > data_bytes_ - length) return false;", "offset > data_bytes_) return false;", "a payload may lie outside the lane"),
     (LANE + "lane_acks.h", "if (count > lane_ack_places) [[unlikely]] {", "if (count > 2 * lane_ack_places) [[unlikely]] {", "too many acknowledgements are believed"),

@@ -147,6 +147,50 @@ TEST(GetInfoTest, ANodeIsTheTextOfAName) {
   });
 }
 
+// With FI_SOURCE, node and service are those of the own endpoint.
+TEST(GetInfoTest, TheDestinationOfTheHintsAndTheSource) {
+  run_alone([](Rank&) {
+    const Info hints = make_hints();
+    hints->dest_addr = strdup("fi_lintel://5:6:7");
+    hints->dest_addrlen = strlen("fi_lintel://5:6:7") + 1;
+    hints->addr_format = FI_ADDR_STR;
+    for (const auto flags : {0ULL, FI_SOURCE}) {
+      fi_info* info = nullptr;
+      const char* const service = flags != 0 ? "1234" : nullptr;
+      ASSERT_EQ(fi_getinfo(api, nullptr, service, flags, hints.get(), &info), 0);
+      EXPECT_EQ(info->src_addr, nullptr);
+      ASSERT_NE(info->dest_addr, nullptr);
+      EXPECT_STREQ(static_cast<const char*>(info->dest_addr), "fi_lintel://5:6:7");
+      fi_freeinfo(info);
+    }
+    fi_info* info = nullptr;
+    EXPECT_EQ(fi_getinfo(api, "fi_lintel://5:6:7", nullptr, FI_SOURCE, hints.get(), &info),
+              -FI_ENODATA);
+    // Nobody chooses the address of an endpoint.
+    hints->src_addr = strdup("fi_lintel://5:6:8");
+    hints->src_addrlen = hints->dest_addrlen;
+    EXPECT_EQ(get_info(hints.get()), nullptr);
+  });
+}
+
+// All that fi_getinfo returns can be requested.
+TEST(GetInfoTest, WhatIsReturnedCanBeHints) {
+  run_alone([](Rank&) {
+    for (const unsigned minor : {4, 5, 17}) {
+      const uint32_t version = FI_VERSION(1, minor);
+      const Info first = get_info(nullptr, version);
+      ASSERT_NE(first, nullptr);
+      const Info second = get_info(first.get(), version);
+      ASSERT_NE(second, nullptr);
+      EXPECT_EQ(second->caps, first->caps);
+      EXPECT_EQ(second->domain_attr->mr_mode, first->domain_attr->mr_mode);
+      EXPECT_EQ(second->tx_attr->size, first->tx_attr->size);
+      EXPECT_EQ(second->rx_attr->size, first->rx_attr->size);
+      EXPECT_EQ(second->ep_attr->mem_tag_format, first->ep_attr->mem_tag_format);
+    }
+  });
+}
+
 // An open fabric and domain are used again.
 TEST(GetInfoTest, HintsNameOpenObjects) {
   run_alone([](Rank&) {

@@ -210,6 +210,24 @@ TEST(AddressVectorTest, TablesAndMaps) {
   });
 }
 
+TEST(AddressVectorTest, APlaceOfATableIsUsedAgain) {
+  run_alone([](Rank&) {
+    const Side side({.vector = FI_AV_TABLE});
+    const std::vector<std::byte> name = side.name();
+    const auto insert = [&] {
+      fi_addr_t place = FI_ADDR_NOTAVAIL;
+      EXPECT_EQ(fi_av_insert(side.addresses(), name.data(), 1, &place, 0, nullptr), 1);
+      return place;
+    };
+    for (fi_addr_t i = 0; i < 4; ++i) EXPECT_EQ(insert(), i);
+    fi_addr_t removed[2] = {2, 1};
+    must(fi_av_remove(side.addresses(), removed, 2, 0));
+    EXPECT_EQ(insert(), 1);
+    EXPECT_EQ(insert(), 2);
+    EXPECT_EQ(insert(), 4);
+  });
+}
+
 TEST(AddressVectorTest, CompletionsReportUserIdentifiers) {
   run_alone([](Rank&) {
     for (const fi_av_type type : {FI_AV_MAP, FI_AV_TABLE}) {
@@ -253,6 +271,10 @@ TEST(AddressVectorTest, NamesAsText) {
     size_t size = sizeof found;
     must(fi_av_lookup(vector, result, found, &size));
     EXPECT_STREQ(found, names[0]);
+    EXPECT_EQ(size, std::strlen(names[0]) + 1);
+    char text[64];
+    size = sizeof text;
+    EXPECT_STREQ(fi_av_straddr(vector, found, text, &size), names[0]);
     EXPECT_EQ(size, std::strlen(names[0]) + 1);
   });
 }
@@ -300,6 +322,7 @@ TEST(EventQueueTest, InsertionsAreReported) {
     int context = 0;
     EXPECT_EQ(fi_av_insert(vector, names.data(), 2, results, 0, &context), -FI_ENOEQ);
     must(fi_av_bind(vector, &events->fid, 0));
+    EXPECT_EQ(fi_av_insert(vector, names.data(), 2, results, FI_SYNC_ERR, &context), -FI_EINVAL);
     EXPECT_EQ(fi_av_insert(vector, names.data(), 2, results, 0, &context), 0);
     uint32_t kind = 0;
     fi_eq_entry entry{};

@@ -359,7 +359,7 @@ void PhysicalInterface::fail_queued(Peer& peer, QueuedSend* queued) noexcept {
   NetworkInterface* const interface = logical(header.interface_slot());
   const HeaderWords words(header);
   if (interface == nullptr ||
-      !place_plain_put(*interface, words, words.index_and_length(), message.payload,
+      !place_plain_put(*interface, words, header.pt_index, length, message.payload,
                        initiator_of(*interface, peer, header.initiator_rank)))
     return false;
   received.count(MessageKind::put, length);
@@ -370,21 +370,22 @@ void PhysicalInterface::fail_queued(Peer& peer, QueuedSend* queued) noexcept {
 bool PhysicalInterface::on_put(Link& link, const MessageCell& cell, uint64_t first_word,
                                uint32_t length) noexcept {
   LINTEL_ASSERT(is_plain_put(first_word) && length <= cell_payload_bytes);
+  const uint64_t bytes = length;
   Peer* const peer = PeerDirectory::peer_of(link);
   NetworkInterface* const interface = logical(slot_in(first_word));
   const HeaderWords header(cell.header);
   const uint64_t index_and_length = header.index_and_length();
   if (peer == nullptr || !peer->sends_by(link)) [[unlikely]]
-    return MessageSink::on_put(link, cell, first_word, length);
-  if (interface == nullptr || index_and_length >> 16 != length ||
+    return MessageSink::on_put(link, cell, first_word, static_cast<uint32_t>(bytes));
+  if (interface == nullptr || index_and_length >> 16 != bytes ||
       !place_plain_put(
-          *interface, header, index_and_length, cell.payload,
+          *interface, header, static_cast<uint16_t>(index_and_length), bytes, cell.payload,
           initiator_of(*interface, *peer, static_cast<uint32_t>(header.rank_and_cookie()))))
       [[unlikely]] {
-    take_one_in_general(*peer, copy_of(cell, first_word, length));
+    take_one_in_general(*peer, copy_of(cell, first_word, static_cast<uint32_t>(bytes)));
     return false;
   }
-  received.count(MessageKind::put, length);
+  received.count(MessageKind::put, bytes);
   if (asks_for_ack(first_word)) peer->acknowledged_in_place.increment();
   return true;
 }
@@ -469,6 +470,15 @@ void PhysicalInterface::on_messages(Link& link, const InboundMessage* messages,
       messages = take_in_general(*peer, messages, end);
   }
   target_.answers().flush_acknowledgements(*peer);
+}
+
+unsigned PhysicalInterface::on_acknowledgement(Link& link, uint32_t cookie) noexcept {
+  Peer* const peer = PeerDirectory::peer_of(link);
+  if (peer == nullptr || !peer->sends_by(link)) [[unlikely]]
+    return MessageSink::on_acknowledgement(link, cookie);
+  received.messages[static_cast<unsigned>(MessageKind::ack_batch)].increment();
+  initiator_.answers().take_single_ack(*peer, cookie);
+  return 1;
 }
 
 void PhysicalInterface::on_acknowledgements(Link& link, const uint32_t* cookies,

@@ -69,6 +69,8 @@ class PhysicalInterface final : public MessageSink, private PolledWork, private 
       LINTEL_REQUIRES(polling);
   [[nodiscard]] bool on_put(Link& link, const MessageCell& cell, uint64_t first_word,
                             uint32_t length) noexcept override LINTEL_REQUIRES(polling);
+  unsigned on_acknowledgement(Link& link, uint32_t cookie) noexcept override
+      LINTEL_REQUIRES(polling);
   void on_acknowledgements(Link& link, const uint32_t* cookies, unsigned count) noexcept override
       LINTEL_REQUIRES(polling);
   void on_peer_failed(Link& link) noexcept override LINTEL_REQUIRES(polling);

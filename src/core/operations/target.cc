@@ -216,7 +216,7 @@ void record_header(const Arrival& arrival) noexcept LINTEL_REQUIRES(arrival.port
   record.source = arrival.initiator.source;
   record.start = entry.region.address(placement.offset);
   record.hdr_data = header.hdr_data;
-  record.uid = arrival.initiator.uid;
+  record.uid = arrival.initiator.uid();
   record.kind = header.kind;
   record.arriving = false;
   record.claimed = false;
@@ -326,7 +326,7 @@ void deliver_through(std::byte* fetched, const Arrival& arrival) noexcept
     interface.unexpected_headers().set_outcome(*arrival.unexpected, PTL_NI_SEGV, 0);
   const PendingCount count =
       report_delivery(interface, arrival.portal, entry,
-                      {arrival.header, arrival.initiator.id(), arrival.initiator.uid,
+                      {arrival.header, arrival.initiator.id(), arrival.initiator.uid(),
                        entry.region.address(outcome.offset), outcome.mlength, outcome.fail},
                       arrival.reservation.communication);
   if (entry_is_used_up(entry)) unlink_entry(arrival.portal, entry);
@@ -409,7 +409,7 @@ void translate(Arrival& arrival) noexcept LINTEL_REQUIRES(polling) {
   if (entry == nullptr) entry = find_entry(arrival, arrival.portal.overflow);
   if (entry == nullptr) return exhaust(arrival, PTL_LINTEL_DROP_NO_MATCH);
   arrival.entry = entry;
-  if (entry->uid != PTL_UID_ANY && entry->uid != arrival.initiator.uid)
+  if (entry->uid != PTL_UID_ANY && entry->uid != arrival.initiator.uid())
     return unlock_and_refuse(arrival, status.permission_violations, PTL_LINTEL_DROP_USER,
                              PTL_NI_PERM_VIOLATION);
   const unsigned required = required_options(arrival.header.kind);
