@@ -255,6 +255,7 @@ TEST_P(RailsNetworkStart, TheFirstMessageNeedsNoFirstRail) {
   });
 }
 
+// spec 3.15.2
 TEST_F(RailsNetwork, TheFirstMessageReachesAHostWithoutItsFirstAddress) {
   if (const std::string why = why_not(); !why.empty()) GTEST_SKIP() << why;
   const RailedHosts hosts({100, 100});
