@@ -207,10 +207,10 @@ PTL_API const char* PtlLintelStrError(int code) PTL_NOEXCEPT;
  * counted. Other portal table entries, initiators and targets are not affected.
  * Messages that were under way when their initiator was stopped are kept in memory of the library,
  * at most 32,768 of a peer. More come only if a process sends and never polls
- * (PTL_PROGRESS=caller): those are dropped.
- * PtlPTFree and PtlNIFini drop what is held; initiators get what they get for an entry that is not
- * allocated. While the entry is disabled, what is held stays. A peer that dies leaves the held
- * messages that came with their payload. Not together with PTL_PT_FLOWCTRL: PTL_ARG_INVALID. */
+ * (PTL_PROGRESS=caller): those are dropped. PtlPTFree and PtlNIFini drop what is held; initiators
+ * get what they get for an entry that is not allocated. While the entry is disabled, what is held
+ * stays. A peer that dies leaves the held messages that came with their payload. Not together with
+ * PTL_PT_FLOWCTRL: PTL_ARG_INVALID. */
 #define PTL_LINTEL_PT_HOLD (1u << 5)
 
 /* Names that programs written for other Portals 4 libraries use. */

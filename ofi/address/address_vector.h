@@ -48,7 +48,7 @@ class AddressVector : public fid_av {
  private:
   // Reads the name at a position of what insert() was given.
   [[nodiscard]] bool read(const void* addresses, size_t position, Address& address) const noexcept;
-  // Of a receive context of a scalable endpoint (fi_rx_addr): its number is in the highest bits.
+  // Resolves a receive context of a scalable endpoint (fi_rx_addr): number in the highest bits.
   [[nodiscard]] fi_addr_t resolve_context(fi_addr_t address) const noexcept;
   [[nodiscard]] size_t take_place(fi_addr_t encoded);
   // Returns the fi_addr_t. `reported` is a user identifier, or NULL.
@@ -65,7 +65,7 @@ class AddressVector : public fid_av {
   size_t users_ = 0;              // endpoints
   std::vector<fi_addr_t> table_;  // of a table: names by position
   size_t first_free_ = 0;         // no place before it is free
-  // What completions report, by sender_name(): of a table, and of names with a user identifier or
+  // Addresses in completions, by sender_name(): of a table, and of names with a user identifier or
   // a shared receive context.
   std::unordered_map<fi_addr_t, fi_addr_t> reported_;
 };

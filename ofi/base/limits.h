@@ -1,4 +1,4 @@
-// What the provider can do: constants of fi_getinfo, which the rest of it keeps to.
+// Abilities of the provider: constants of fi_getinfo, which the rest of it keeps to.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What a program sleeps on in poll(2) or epoll(7), if it wants FI_WAIT_FD. Set-up path, but for
+// The descriptor of a sleep in poll(2) or epoll(7), for FI_WAIT_FD. Set-up path, but for
 // raise() and clear(), which are system calls.
 #pragma once
 

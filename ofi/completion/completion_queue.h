@@ -36,7 +36,7 @@ class CompletionQueue : public fid_cq {
     place_ += sizeof entry;
     --room_;
   }
-  // Of an operation that ends in its own call, so nobody reads meanwhile.
+  // Adds the entry of an operation that ends in its own call, so nobody reads meanwhile.
   void push_to_ring(const fi_cq_tagged_entry& entry, fi_addr_t source = FI_ADDR_NOTAVAIL) {
     ring_.push(entry, source);
     wake_if_armed();

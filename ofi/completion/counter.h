@@ -46,7 +46,7 @@ class Counter : public fid_cntr {
   void set_errors(uint64_t count) noexcept;
   // The counting event for what Portals counts; PTL_CT_NONE if there can be none.
   [[nodiscard]] ptl_handle_ct_t count_in_portals() noexcept;
-  // What it triggers, or NULL if there is no memory. From then on Portals counts everything.
+  // Returns what it triggers, or NULL without memory. From then on Portals counts everything.
   [[nodiscard]] Trigger* trigger() noexcept;
   // The same if it has triggered something before, else NULL.
   [[nodiscard]] Trigger* existing_trigger() const noexcept { return trigger_.get(); }
@@ -74,7 +74,7 @@ class Counter : public fid_cntr {
   }
 
  private:
-  // What Portals has counted.
+  // Returns the counts of Portals.
   [[nodiscard]] ptl_ct_event_t counted() const noexcept;
   [[nodiscard]] uint64_t successes() const noexcept { return successes_ + counted().success; }
   [[nodiscard]] uint64_t errors() const noexcept { return errors_ + counted().failure; }
@@ -94,7 +94,7 @@ class Counter : public fid_cntr {
   std::unique_ptr<CounterAlarm> alarm_;  // FI_WAIT_FD
   std::unique_ptr<Trigger> trigger_;
   bool is_plain_ = true;  // neither of these
-  // What the program read last.
+  // Values that the program read last.
   uint64_t seen_ = 0;
   uint64_t seen_errors_ = 0;
   size_t users_ = 0;  // bindings of endpoints and regions, deferred work

@@ -1,5 +1,5 @@
 // The descriptor of a counter (FI_WAIT_FD). It becomes readable with the first change after arm().
-// What Portals counts makes no event; so an entry that Portals appends with the next count does.
+// A count of Portals makes no event; so an entry that Portals appends with the next count does.
 // Set-up path, and sleeping; all functions but open() and control() need the lock of the domain.
 #pragma once
 

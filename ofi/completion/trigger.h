@@ -51,7 +51,7 @@ class TriggeredWork {
   std::list<std::unique_ptr<TriggeredWork>>::iterator place_;
 };
 
-// What a counter triggers.
+// Operations that a counter triggers.
 class Trigger {
  public:
   // `counter` must outlive this; so must its alarm, or NULL.

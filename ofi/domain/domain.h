@@ -23,7 +23,7 @@ class Domain;
 class Endpoint;
 class Fabric;
 
-// What the parts above the domain give it.
+// Functions that the parts above the domain give it.
 struct DomainCalls {
   fi_ops_domain* open;
   fi_ops_mr* regions;
@@ -56,7 +56,7 @@ class Domain : public fid_domain {
   [[nodiscard]] Watcher& watcher() noexcept { return watcher_; }
   [[nodiscard]] RegionTable& regions() noexcept { return regions_; }
 
-  // What the program chose.
+  // Choices of the program.
   [[nodiscard]] fi_av_type vector_type() const noexcept { return vector_type_; }
   [[nodiscard]] bool names_as_text() const noexcept { return names_as_text_; }
   [[nodiscard]] bool progresses_itself() const noexcept { return progresses_itself_; }
@@ -79,7 +79,7 @@ class Domain : public fid_domain {
   // By the index in their names.
   void add(Endpoint& endpoint, uint32_t index) noexcept;
   void remove(Endpoint& endpoint, uint32_t index) noexcept;
-  // Those that nothing is sent to.
+  // Endpoints that nothing is sent to.
   void add_sender(Endpoint& endpoint) { senders_.push_back(&endpoint); }
   void remove_sender(Endpoint& endpoint) noexcept { std::erase(senders_, &endpoint); }
   [[nodiscard]] Endpoint* endpoint(uint32_t index) const noexcept { return endpoints_[index]; }

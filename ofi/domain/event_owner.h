@@ -1,4 +1,4 @@
-// What the user pointers of events name. Message path.
+// The objects that user pointers of events name. Message path.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a domain has of Portals: the matching interface, which all domains of a process share, an
+// Objects of Portals of a domain: the matching interface, which all domains of a process share, an
 // event queue, and descriptors over all memory, one for each set of events. Set-up path.
 #pragma once
 
@@ -52,7 +52,7 @@ class Network {
   ptl_process_t process_{};
   ptl_ni_limits_t limits_{};
   bool reaches_devices_ = false;
-  // Those of before reach_devices(): operations may use them.
+  // Descriptors of before reach_devices(): operations may use them.
   std::vector<ptl_handle_md_t> former_;
   ptl_handle_md_t quiet_ = PTL_INVALID_HANDLE;
   ptl_handle_md_t sending_ = PTL_INVALID_HANDLE;

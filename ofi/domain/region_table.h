@@ -22,7 +22,7 @@ class LinkedRegion {
   ~LinkedRegion() = default;
 };
 
-// What is in force of the modes of registration that a program with the capabilities offers.
+// Returns the modes of registration in force for a program that offers these, with its caps.
 // FI_MR_BASIC and FI_MR_SCALABLE, of programs before version 1.5, stay as they are.
 [[nodiscard]] int registration_mode(uint32_t api_version, int offered, uint64_t caps) noexcept;
 

@@ -1,4 +1,4 @@
-// What a receiver knows of a message. Message path.
+// Knowledge of a receiver about a message. Message path.
 #pragma once
 
 #include <portals4.h>

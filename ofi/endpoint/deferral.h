@@ -17,7 +17,7 @@ namespace lintel::ofi {
 
 class Deferral final : public TriggeredWork {
  public:
-  // What becomes of an operation that is withdrawn: frees it.
+  // Frees an operation that is withdrawn.
   using Undo = void (*)(Operation& operation);
 
   struct Terms {
@@ -46,7 +46,7 @@ class Deferral final : public TriggeredWork {
   [[nodiscard]] const Operation* operation() const noexcept { return operation_; }
   [[nodiscard]] void* context() const noexcept { return terms_.context; }
   [[nodiscard]] bool is_work() const noexcept { return terms_.is_work; }
-  // What counts the end of the operation; `usual` is the counter of the endpoint.
+  // Returns the counter of the end of the operation; `usual` is the counter of the endpoint.
   [[nodiscard]] Counter* counter(Counter* usual) const noexcept {
     if (is_counted_) return nullptr;
     return terms_.is_work ? terms_.completion : usual;

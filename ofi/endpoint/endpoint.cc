@@ -108,7 +108,7 @@ int Endpoint::bind_receive_context(Endpoint& context) noexcept {
   return 0;
 }
 
-// Those that share a receive context have one address vector (man fi_endpoint).
+// Endpoints that share a receive context have one address vector (man fi_endpoint).
 int Endpoint::join_receive_context() noexcept {
   if (shared_.receive == nullptr) {
     FI_WARN(provider(), FI_LOG_EP_CTRL,

@@ -27,12 +27,12 @@ namespace lintel::ofi {
 struct Direction {
   CompletionQueue* queue = nullptr;
   bool is_selective = false;  // only operations with FI_COMPLETION give entries
-  // Those that share a receive context have queues, so messages tell whom they are for.
+  // Endpoints that share a receive context have queues, so messages tell whom they are for.
   bool is_shared = false;
   unsigned entry_options = 0;  // of posted receives, beside the usual ones
   uint64_t op_flags = 0;       // of calls that have no flags of their own
 
-  // Of a shared receive context: whether an entry is wanted in any case.
+  // Whether an entry is wanted; at a shared receive context in any case.
   [[nodiscard]] bool reports(uint64_t flags) const noexcept {
     return (queue != nullptr || is_shared) && (!is_selective || (flags & FI_COMPLETION) != 0);
   }
@@ -110,7 +110,7 @@ struct EndpointCalls {
 
 class ScalableEndpoint;
 
-// What an endpoint is: itself, a context of a scalable one, or what others receive through
+// The role of an endpoint: itself, a context of a scalable one, or what others receive through
 // (fi_srx_context), which has blocks of memory and receives in their place.
 enum class Role { whole, transmit, receive, shared_receive };
 struct Membership {
@@ -197,7 +197,7 @@ class Endpoint : public fid_ep {
   void end_operation(Operation& operation) {
     if (operation.has(is_pooled)) end_pooled(operation);
   }
-  // Of an operation that has not begun in the end. Its deferral stays.
+  // Frees an operation that has not begun in the end. Its deferral stays.
   void abandon(Operation& operation) {
     if (operation.has(is_pooled)) pool_.give_back(&operation);
   }

@@ -47,7 +47,7 @@ struct Operation : EventOwner {
   // fetched.
   uint64_t extra;
 
-  // Of a fetch: whom it gets the data from.
+  // Sets the process that a fetch gets its data from.
   void set_sender(ptl_process_t process) noexcept {
     small = static_cast<uint16_t>(process.phys.pid);
     posted = process.phys.nid;

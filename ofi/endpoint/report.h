@@ -23,7 +23,7 @@ namespace lintel::ofi {
   return operation.has(is_message) ? 0 : bits & ~long_bit;
 }
 
-// What is reported at a shared receive context goes to one of the endpoints that share it.
+// A report at a shared receive context goes to one of the endpoints that share it.
 
 // A receive that ends without a message. `extra_flags` are added to those of the entry.
 void fail_receive(Operation& operation, int error, int provider_error, uint64_t extra_flags = 0);

@@ -104,7 +104,7 @@ int UnexpectedStore::link(Block& block) noexcept {
   return 0;
 }
 
-// What waits for room at senders is taken as soon as a block is linked.
+// Messages that wait for room at senders are taken as soon as a block is linked.
 int UnexpectedStore::refill() {
   if (kept_bytes_ >= settings().reserve_bytes) return 0;
   while (linked_ < linked_blocks)

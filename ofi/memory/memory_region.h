@@ -52,7 +52,7 @@ class MemoryRegion final : public fid_mr, public EventOwner, public LinkedRegion
 
   [[nodiscard]] int bind_endpoint(Endpoint& endpoint) noexcept;
   [[nodiscard]] int bind_counter(Counter& counter) noexcept;
-  // What counts the accesses through an entry, or NULL.
+  // Returns the counter of accesses through an entry, or NULL.
   [[nodiscard]] Counter* counter_at(const Endpoint& endpoint, Portal portal) const noexcept;
   [[nodiscard]] int choose_key(uint64_t requested) noexcept;
   [[nodiscard]] int link_all() noexcept;

@@ -1,4 +1,4 @@
-// What the core of libfabric calls when it has loaded the file. Set-up path.
+// The function that the core of libfabric calls when it has loaded the file. Set-up path.
 #include "base/provider.h"
 #include "base/settings.h"
 #include "domain/network.h"

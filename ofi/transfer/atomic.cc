@@ -10,7 +10,7 @@
 namespace lintel::ofi {
 namespace {
 
-// What comes back from an FI_ATOMIC_WRITE without a result. Nobody reads it.
+// The value that comes back from an FI_ATOMIC_WRITE without a result. Nobody reads it.
 alignas(64) char unread_result[most_atomic_bytes];
 
 // A list of local items, read from its start.

@@ -31,7 +31,7 @@ struct AtomicRequest {
   Deferral* deferral = nullptr;
 };
 
-// What the calls with a message ask for; without results and comparands.
+// Arguments of the calls with a message; without results and comparands.
 [[nodiscard]] AtomicRequest request_for(AtomicCall call, const fi_msg_atomic& message,
                                         uint64_t flags) noexcept;
 

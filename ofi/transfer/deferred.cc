@@ -17,10 +17,10 @@
 namespace lintel::ofi {
 namespace {
 
-// What only makes sense at the time of the call.
+// Flags that only make sense at the time of the call.
 constexpr uint64_t immediate_flags = FI_FENCE | FI_MULTI_RECV | FI_PEEK | FI_CLAIM | FI_DISCARD;
 
-// What an operation sends, once it is copied. Alive while its call is.
+// Pieces that an operation sends, once they are copied. Alive while its call is.
 struct CopiedPieces {
   iovec bytes;
   fi_ioc items;

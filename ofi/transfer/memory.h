@@ -31,7 +31,7 @@ struct MemoryRequest {
   Deferral* deferral = nullptr;
 };
 
-// What fi_readmsg and fi_writemsg ask for.
+// Arguments of fi_readmsg and fi_writemsg.
 [[nodiscard]] MemoryRequest request_to_read(const fi_msg_rma& message, uint64_t flags) noexcept;
 [[nodiscard]] MemoryRequest request_to_write(const fi_msg_rma& message, uint64_t flags) noexcept;
 
@@ -39,7 +39,7 @@ struct MemoryRequest {
 ssize_t write_memory(Endpoint& endpoint, const MemoryRequest& request);
 ssize_t read_memory(Endpoint& endpoint, const MemoryRequest& request);
 
-// What reads, writes and atomics have in common. With the lock.
+// The common part of reads, writes and atomics. With the lock.
 [[nodiscard]] Operation& begin_memory_operation(Endpoint& endpoint, void* context, uint64_t flags,
                                                 uint64_t entry_flags, bool reports_success,
                                                 Deferral* deferral);

@@ -28,7 +28,7 @@ fi_addr_t awaited_peer(const Operation& operation) noexcept {
   return is_held_back ? FI_ADDR_NOTAVAIL : operation.header;
 }
 
-// Those that wait for a peer.
+// Operations that wait for a peer.
 std::vector<Operation*> waiting_for(Endpoint& endpoint, fi_addr_t name) {
   std::vector<Operation*> found;
   endpoint.posted().for_each([&](const OperationReference& reference) {
@@ -71,7 +71,7 @@ void send_probe(Endpoint& endpoint, fi_addr_t name, uint16_t round) {
   endpoint.add_probe();
 }
 
-// What the peer sent before its end may still be on its way when the first probe fails. After the
+// Messages of the peer before its end may still be on its way when the first probe fails. After the
 // second it has arrived.
 void peer_is_lost(Endpoint& endpoint, fi_addr_t name, uint16_t round, ptl_ni_fail_t failure) {
   bool receives = false;

@@ -30,7 +30,7 @@ struct ReceiveRequest {
 // In the place of `ignore` for messages without tags.
 inline constexpr uint64_t any_sender = ~uint64_t{0};
 
-// What fi_recvmsg and fi_trecvmsg ask for.
+// Arguments of fi_recvmsg and fi_trecvmsg.
 [[nodiscard]] ReceiveRequest request_to_receive(const fi_msg& message, uint64_t flags) noexcept;
 [[nodiscard]] ReceiveRequest request_to_receive(const fi_msg_tagged& message,
                                                 uint64_t flags) noexcept;

@@ -30,7 +30,7 @@ struct SendRequest {
   Deferral* deferral = nullptr;
 };
 
-// What fi_sendmsg and fi_tsendmsg ask for.
+// Arguments of fi_sendmsg and fi_tsendmsg.
 [[nodiscard]] SendRequest request_to_send(const fi_msg& message, uint64_t flags) noexcept;
 [[nodiscard]] SendRequest request_to_send(const fi_msg_tagged& message, uint64_t flags) noexcept;
 

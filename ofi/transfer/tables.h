@@ -18,7 +18,7 @@ extern fi_ops_tagged tagged_ops;          // transfer/tagged.cc
 extern fi_ops_rma memory_ops;             // transfer/memory.cc
 extern fi_ops_atomic atomic_ops;          // transfer/atomic_calls.cc
 
-// Of endpoints that share a receive context, which send; and of the context, which receives.
+// Calls of endpoints that share a receive context, which send; and of the context, which receives.
 extern fi_ops_msg message_send_ops;       // transfer/message.cc
 extern fi_ops_msg message_receive_ops;    // transfer/message.cc
 extern fi_ops_tagged tagged_send_ops;     // transfer/tagged.cc

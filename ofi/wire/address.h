@@ -31,13 +31,13 @@ struct Address {
   ptl_pid_t pid = 0;
   uint32_t index = 0;  // see Peer
 
-  // Of an endpoint with its own receive context, or with the shared one that has the block
+  // Returns the index for an endpoint with its own receive context, or the shared one with block
   // `receiver` of the portal table.
   [[nodiscard]] static constexpr uint32_t index_of(uint32_t own, uint32_t receiver) noexcept {
     return (own ^ receiver) << 8 | own;
   }
 
-  // What fits in an fi_addr_t, and in a portal table.
+  // Whether the address fits in an fi_addr_t, and in a portal table.
   [[nodiscard]] bool is_valid() const noexcept {
     return magic == signature && nid != PTL_NID_ANY && pid < (1u << 16) && index < (1u << 16);
   }
@@ -73,7 +73,7 @@ struct Peer {
     return receiver * portals_per_endpoint +
            static_cast<ptl_pt_index_t>(is_message ? Portal::message : Portal::tagged);
   }
-  // Of messages, in the place of the remote offset: a shared receive context learns from it whom
+  // Returns the remote offset of messages: a shared receive context learns from it whom
   // they are for.
   [[nodiscard]] ptl_size_t recipient() const noexcept { return receiver != index ? index : 0; }
 

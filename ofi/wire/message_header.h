@@ -1,4 +1,4 @@
-// What the two ends of a message agree on beyond its tag: bit 63 of the match bits, and the 64 bits
+// Agreement of the two ends of a message beyond its tag: bit 63 of the match bits, and the 64 bits
 // of header data. Message path.
 #pragma once
 

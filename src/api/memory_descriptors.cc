@@ -97,7 +97,7 @@ int PtlMDRelease(ptl_handle_md_t md_handle) noexcept {
     return refuse(PTL_IN_USE, md_release, "operations",
                   descriptor.pending.load(std::memory_order_relaxed),
                   "the descriptor must have no operations that are not complete");
-  // Of several releases of one handle only one may succeed.
+  // Only one of several releases of a handle may succeed.
   if (!descriptor.handle.end(md_handle))
     return refuse_handle(md_release, "md_handle", md_handle, HandleType::memory_descriptor);
   interface.physical().poller().token().finish_round();

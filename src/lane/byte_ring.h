@@ -82,7 +82,7 @@ class ByteRing {
     uint64_t tail;  // tail_ after a payload
     uint32_t message;
   };
-  // Of the payloads that were not released, in order.
+  // Ends of the payloads that were not released, in order.
   std::unique_ptr<End[]> ends_;
   uint32_t most_ends_ = 0;  // one for each cell
   uint64_t first_end_ = 0;

@@ -1,4 +1,4 @@
-// What is kept of one peer: a few hundred bytes. Frames are in pools that all connections share.
+// The state of one peer: a few hundred bytes. Frames are in pools that all connections share.
 //
 // A connection is idle until something is to be sent, opening while the handshake runs, then
 // established, and failed in the end. connect() makes a failed one idle again. Each part has a

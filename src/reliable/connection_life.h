@@ -163,7 +163,7 @@ class ConnectionLife {
   [[nodiscard]] uint64_t incarnation() const noexcept { return incarnation_; }
   // Cookie of the last call of the peer.
   [[nodiscard]] uint64_t cookie() const noexcept { return cookie_; }
-  // Of several paths: that by which the peer was heard last.
+  // The route by which the peer was heard last.
   [[nodiscard]] const Route& route() const noexcept { return route_; }
   // The peer was heard by another path.
   void note_source(const LinkAddress& from) noexcept { route_.address = from; }

@@ -68,7 +68,7 @@ class JobProof {
   const CryptoModule* crypto_ = nullptr;
 };
 
-// What both sides know of each other once they have proven the secret. Keys depend on all of it.
+// Mutual knowledge of both sides once they have proven the secret. Keys depend on all of it.
 struct SessionTranscript {
   uint8_t share_of_opener[CryptoModule::share_bytes];
   uint8_t share_of_called[CryptoModule::share_bytes];

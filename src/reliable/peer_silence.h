@@ -34,7 +34,7 @@ class OwnPauses {
       : timeout_ns_(peer_timeout_ns),
         counted_ns_(std::max<uint64_t>(peer_timeout_ns / 16, 100'000'000)) {}
 
-  // What had to be done was done so much later.
+  // `late_ns`: delay of what had to be done.
   [[nodiscard]] bool is_pause(uint64_t late_ns) const noexcept { return late_ns > counted_ns_; }
   // A part of each pause counts, and the full time is given again only when this process polled for
   // as long in between. So a process that hardly ever polls still finds out that a peer is dead.

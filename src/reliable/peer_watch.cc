@@ -10,9 +10,9 @@ namespace lintel {
 namespace {
 // After this time without an expected answer, links that can test whether the process exists do so.
 constexpr uint64_t process_check_ns = 200'000'000;
-// So many polls with frames defer timers that are late. At most: frames may never stop coming.
+// Maximum number of polls with frames that defer late timers: frames may never stop coming.
 constexpr unsigned most_deferred_polls = 256;
-// check() is called so often in the time that a silent peer is given.
+// Number of calls of check() in the time that a silent peer is given.
 constexpr uint64_t checks_per_timeout = 4;
 constexpr uint64_t never = ConnectionTimers::never;
 

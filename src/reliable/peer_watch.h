@@ -1,4 +1,4 @@
-// What is done when timers are due: retransmission, delayed acknowledgements, attempts to connect,
+// The work of timers that are due: retransmission, delayed acknowledgements, attempts to connect,
 // probes of the path, and of silent peers that have to answer. The poller, no lock held.
 #pragma once
 

@@ -132,7 +132,7 @@ class ReceiveWindow {
   uint32_t probe_ = 0;
 };
 
-// What came from a peer and was not acknowledged yet. The connection's lock is held.
+// Arrivals from a peer that were not acknowledged yet. The connection's lock is held.
 class PendingAcknowledgement {
  public:
   static constexpr uint64_t age_unit_ns = 4096;  // of FrameHeader::ack_delay

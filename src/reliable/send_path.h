@@ -140,7 +140,7 @@ class PathHealth {
   }
 
   enum class Change : uint8_t { none, lost, back };
-  // What is to be reported, once. `heard`: the peer answers, but not to these probes.
+  // Returns the change to be reported, once. `heard`: the peer answers, but not to these probes.
   [[nodiscard]] Change take_change(bool heard, uint64_t now_ns) noexcept {
     if (live_ == !reported_) return Change::none;
     if (!live_ && (!heard || probes_ < lost_after_probes || now_ns < since_ns_ + lost_after_ns))
@@ -283,7 +283,7 @@ class SendPath {
   uint32_t round_end_ = 0;     // low half of the transmission whose arrival ends the round trip
 };
 
-// What a connection with several paths has beside its first one.
+// The state of a connection with several paths beside its first one.
 struct FurtherPaths {
   SendPath path[most_rails - 1];
   PathHealth health[most_rails];  // of all paths

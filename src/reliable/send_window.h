@@ -112,7 +112,7 @@ class SendWindow {
   void open(uint32_t first_sequence, const SendLimits& limits,
             uint64_t shortest_timeout_ns) noexcept;
   // Connection path, after open(): the addresses of frames by the first path and by further ones.
-  // That to `proven` works, regardless of the rail; the others are to be tried. Without memory, or
+  // The path to `proven` works, whatever the rail; the others are to be tried. Without memory, or
   // if `proven` is none of them, there are none.
   // `most_used`: maximum number of paths that frames take.
   void add_paths(std::span<const LinkAddress> to, uint8_t most_used, const LinkAddress& proven,
@@ -150,7 +150,7 @@ class SendWindow {
   [[nodiscard]] bool works(const SendPath& path) const noexcept {
     return !has_several_paths() || further_->health[path.index()].is_live();
   }
-  // Of several paths: the addresses, and the states.
+  // The addresses and states of several paths.
   [[nodiscard]] FurtherPaths& further() noexcept {
     LINTEL_ASSERT(has_several_paths());
     return *further_;
@@ -366,7 +366,7 @@ class SendingHalf {
         {retry_ns_, window.deadline_ns(), window.mtu().timer_ns(), window.revival_ns()});
   }
 
-  // Of a frame that goes in parts: how much of its body the link has taken.
+  // Returns how much of the body of a frame in parts the link has taken.
   [[nodiscard]] uint32_t part_offset(const FrameBuffer& frame) noexcept {
     if (part_sequence_ != frame.sequence) part_offset_ = 0;
     part_sequence_ = frame.sequence;

@@ -20,11 +20,11 @@ class Sender {
                                 const Piece* pieces, unsigned count) noexcept
       LINTEL_REQUIRES(connection.lock);
 
-  // What a frame without numbered data acknowledges. False: it is malformed.
+  // Takes the acknowledgements of a frame without numbered data. False: it is malformed.
   [[nodiscard]] bool take_acknowledgement(Connection& connection, const InboundFrame& frame,
                                           const FrameHeader& header, uint64_t now_ns) noexcept
       LINTEL_REQUIRES(connection.lock);
-  // What a frame with numbered data acknowledges. False: it is malformed.
+  // Takes the acknowledgements of a frame with numbered data. False: it is malformed.
   [[nodiscard]] bool take_acknowledgement(Connection& connection, const FrameHeader& header,
                                           uint64_t now_ns) noexcept
       LINTEL_REQUIRES(connection.lock) {

@@ -176,14 +176,14 @@ class HeaderWords {
   uint64_t* words_;
 };
 
-// What the first word of the header of a request says.
+// Fields of the first word of the header of a request.
 [[nodiscard]] constexpr unsigned slot_in(uint64_t first_word) noexcept {
   return static_cast<unsigned>(first_word >> 40) & flag_interface_mask;
 }
 [[nodiscard]] constexpr bool asks_for_ack(uint64_t first_word) noexcept {
   return (first_word >> 60 & 3) != PTL_NO_ACK_REQ;
 }
-// Of a put without flags.
+// Whether the request is a put without flags.
 [[nodiscard]] constexpr bool is_plain_put(uint64_t first_word) noexcept {
   constexpr uint64_t interface = uint64_t{flag_interface_mask} << 8;
   return (first_word >> 32 & 0xffff & ~interface) == static_cast<uint64_t>(MessageKind::put);

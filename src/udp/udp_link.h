@@ -62,7 +62,7 @@ class UdpLink final : public PacketLink {
   [[nodiscard]] LinkAddress address_at(in_addr host, ProcessId peer) const noexcept {
     return udp_address_of(socket_.host(), {ntohl(host.s_addr), peer.pid});
   }
-  // What the first rail takes, as far as frames to that peer may go by it.
+  // Returns what the first rail takes, as far as frames to that peer may go by it.
   [[nodiscard]] uint32_t most_payload_to(ProcessId peer) const noexcept;
   // The payload of the route to that address of a peer; 0: there is no route.
   [[nodiscard]] uint32_t payload_to(ProcessId peer, const LinkAddress& to) noexcept;

@@ -21,7 +21,7 @@ namespace lintel {
 
 namespace {
 
-// What PTL_RAILS says.
+// The meaning of PTL_RAILS.
 struct Choice {
   size_t most = most_rails;         // rails, with the first one
   std::vector<std::string> listed;  // empty: all interfaces
@@ -158,7 +158,7 @@ UdpRails find_udp_rails(const NodeIdentity& host, const std::string& wanted,
   rails.first_mtu = host.interface.empty() ? 0 : mtu_of(host.interface);
   std::vector<UdpRail> ports = find_ports(host, choice, rails.first_mtu, unused);
   const std::string start = order_ports(ports, local);
-  // That of the nid is always one: peers call there. If it is not chosen it stands in for others.
+  // The port of the nid is always one: peers call there. If not chosen it stands in for others.
   const auto is_first = [](const UdpRail& port) { return port.index == 0; };
   const size_t most = std::min(ports.size(), choice.most);
   const auto first =

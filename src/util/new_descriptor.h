@@ -41,7 +41,7 @@ using DirectoryStream = std::unique_ptr<DIR, CloseStream>;
 [[nodiscard]] DirectoryStream open_directory_at(int directory, const char* path) noexcept;
 
 // Keeps descriptors 0 to 2 open while it exists, so that other libraries do not get them either.
-// Those that the program had closed lead to /dev/null.
+// Descriptors that the program had closed lead to /dev/null.
 class StandardDescriptorsTaken {
  public:
   StandardDescriptorsTaken() noexcept;

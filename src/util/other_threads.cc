@@ -60,7 +60,7 @@ struct Thread {
 bool has_ended(pid_t thread) noexcept { return tgkill(getpid(), thread, 0) != 0; }
 
 // Whether `threads` are all of the directory of threads, which tells their number and two more.
-// Those of the list that are alive afterwards were counted.
+// Threads of the list that are alive afterwards were counted.
 bool is_complete(const std::vector<pid_t>& threads, DIR* tasks) noexcept {
   struct stat status;
   return fstat(dirfd(tasks), &status) == 0 && status.st_nlink == threads.size() + 2 &&

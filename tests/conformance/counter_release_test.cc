@@ -48,8 +48,7 @@ struct Fixture {
         target_events(interface.handle()),
         arrived(interface.handle()),
         memory(length) {
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, target_events.handle(), pt_index, &index));
+    interface.allocate(pt_index, target_events.handle());
     EntrySpec buffer{.start = memory.data(), .length = length, .options = PTL_ME_OP_PUT};
     buffer.options |= PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_COMM_DISABLE;
     interface.append(pt_index, buffer, PTL_OVERFLOW_LIST);

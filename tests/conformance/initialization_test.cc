@@ -349,8 +349,7 @@ TEST(InitializationTest, ParentAndForkedChildTalkToEachOther) {
   run_ranks(1, [](Rank& rank) {
     const Interface interface(rank, matching_physical);
     const EventQueue events(interface.handle());
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, events.handle(), 3, &index));
+    const ptl_pt_index_t index = interface.allocate(3, events.handle());
     std::array<std::byte, 32> memory{};
     interface.append(index, {.start = memory.data(),
                              .length = memory.size(),

@@ -168,8 +168,7 @@ TEST(InterfaceTest, CanBeOpenedAgainAfterItWasClosed) {
       Interface interface(matching_physical, {});
       interface.exchange(rank);
       const EventQueue events(interface.handle());
-      ptl_pt_index_t index = 0;
-      must(PtlPTAlloc(interface.handle(), 0, events.handle(), 3, &index));
+      interface.allocate(3, events.handle());
       std::array<std::byte, 8> memory{};
       interface.append(3, {.start = memory.data(),
                            .length = 8,
@@ -304,8 +303,7 @@ TEST(InterfaceTest, EveryObjectKnowsItsInterface) {
       const EventQueue events(interface.handle());
       const Counter counter(interface.handle());
       const Descriptor descriptor(interface.handle(), std::span<std::byte>{});
-      ptl_pt_index_t index = 0;
-      must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, PTL_PT_ANY, &index));
+      const ptl_pt_index_t index = interface.allocate(PTL_PT_ANY);
       const ptl_handle_any_t priority = interface.append(index, {});
       const ptl_handle_any_t overflow = interface.append(index, {}, PTL_OVERFLOW_LIST);
       for (const ptl_handle_any_t handle : {interface.handle(), events.handle(), counter.handle(),

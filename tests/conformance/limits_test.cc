@@ -106,8 +106,7 @@ TEST_P(LimitsTest, AbsurdWishesAreCutToSomethingTrue) {
       counter.add(1);
       counter.expect(1);
       const EventQueue events(interface.handle());
-      ptl_pt_index_t index = 0;
-      must(PtlPTAlloc(interface.handle(), 0, events.handle(), PTL_PT_ANY, &index));
+      const ptl_pt_index_t index = interface.allocate(PTL_PT_ANY, events.handle());
       interface.append(index, {});
       events.expect(PTL_EVENT_LINK);
     }
@@ -200,8 +199,7 @@ TEST_P(LimitsTest, ListsAreLimitedInLength) {
     ptl_ni_limits_t desired{};
     desired.max_list_size = wished;
     const Interface interface(rank, GetParam(), {.desired = &desired});
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, PTL_PT_ANY, &index));
+    const ptl_pt_index_t index = interface.allocate(PTL_PT_ANY);
     expect_enforced(
         interface.limits().max_list_size, wished, PTL_LIST_TOO_LONG,
         [&](ptl_handle_any_t* handle) {
@@ -209,8 +207,7 @@ TEST_P(LimitsTest, ListsAreLimitedInLength) {
         },
         [&](ptl_handle_any_t handle) { return interface.unlink(handle); });
     // Another portal table entry has a list of its own.
-    ptl_pt_index_t other = 0;
-    must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, PTL_PT_ANY, &other));
+    const ptl_pt_index_t other = interface.allocate(PTL_PT_ANY);
     interface.append(other, {});
   });
 }
@@ -250,8 +247,7 @@ TEST_P(LimitsTest, ScatterListsAreLimitedInLength) {
     must(PtlMDBind(interface.handle(), &md, &handle));
     md.length = longest + 1;
     EXPECT_EQ(PTL_ARG_INVALID, PtlMDBind(interface.handle(), &md, &handle));
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, PTL_PT_ANY, &index));
+    const ptl_pt_index_t index = interface.allocate(PTL_PT_ANY);
     EntrySpec spec{.start = pieces.data(), .length = longest, .options = PTL_IOVEC};
     interface.append(index, spec);
     spec.length = longest + 1;
@@ -271,8 +267,7 @@ TEST_P(LimitsTest, AMillionEntriesAndHeadersAreThere) {
     const Interface interface(rank, GetParam());
     const EventQueue events(interface.handle());
     const Counter acks(interface.handle());
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, events.handle(), PTL_PT_ANY, &index));
+    const ptl_pt_index_t index = interface.allocate(PTL_PT_ANY, events.handle());
     const Descriptor nothing(interface.handle(), std::span<std::byte>{}, PTL_MD_EVENT_CT_ACK,
                              PTL_EQ_NONE, acks.handle());
     const auto put = [&](uintptr_t number) {

@@ -122,8 +122,7 @@ TEST_P(MapTest, RanksAreTranslatedByTheMapOfTheSender) {
       map[r] = interface.physical_id(static_cast<int>((r + shift) % 3));
     must(PtlSetMap(interface.handle(), 3, map.data()));
     const EventQueue events(interface.handle());
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, events.handle(), 2, &index));
+    interface.allocate(2, events.handle());
     interface.append(2, {.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
     rank.barrier();
     const Descriptor nothing(interface.handle(), std::span<std::byte>{});

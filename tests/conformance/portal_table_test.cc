@@ -47,8 +47,7 @@ TEST_P(PortalTableTest, GivesAtLeastTwoHundredAndFiftyEntriesAndThenIsFull) {
     EXPECT_GE(entries, 250u);
     std::set<ptl_pt_index_t> given;
     for (std::size_t i = 0; i < entries; ++i) {
-      ptl_pt_index_t index = 0;
-      must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, PTL_PT_ANY, &index));
+      const ptl_pt_index_t index = interface.allocate(PTL_PT_ANY);
       EXPECT_LT(index, entries);
       EXPECT_TRUE(given.insert(index).second) << index << " twice";
     }
@@ -76,8 +75,7 @@ TEST_P(PortalTableTest, FlowControlNeedsAnEventQueue) {
 TEST_P(PortalTableTest, AnEntryWithListEntriesIsNotFreed) {
   run_ranks(1, [&](Rank& rank) {
     const Interface interface(rank, GetParam());
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, PTL_PT_ANY, &index));
+    const ptl_pt_index_t index = interface.allocate(PTL_PT_ANY);
     for (const ptl_list_t list : {PTL_PRIORITY_LIST, PTL_OVERFLOW_LIST}) {
       const ptl_handle_any_t entry = interface.append(index, {}, list);
       EXPECT_EQ(PTL_PT_IN_USE, PtlPTFree(interface.handle(), index));

@@ -34,8 +34,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, DeadPeerTest, testing::ValuesIn(all_interface_ki
 
 void accept_everything(const Interface& interface, std::span<std::byte> memory,
                        ptl_handle_eq_t events = PTL_EQ_NONE) {
-  ptl_pt_index_t index = 0;
-  must(PtlPTAlloc(interface.handle(), 0, events, pt_index, &index));
+  interface.allocate(pt_index, events);
   interface.append(pt_index,
                    {.start = memory.data(),
                     .length = memory.size(),

@@ -58,8 +58,7 @@ TEST(ExhaustionTest, BothSidesFloodEachOtherWithoutDeadlock) {
     constexpr ptl_size_t count = 10'000;
     std::vector<std::byte> memory(8192);
     const Interface interface(rank, matching_physical);
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, pt_index, &index));
+    interface.allocate(pt_index);
     interface.append(pt_index,
                      {.start = memory.data(),
                       .length = memory.size(),
@@ -113,8 +112,7 @@ TEST(ExhaustionTest, MoreGetsThanTheTargetCanAnswerAtOnceAllEnd) {
     const EventQueue events(interface.handle());
     const Counter handled(interface.handle());
     const Counter replies(interface.handle());
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+    interface.allocate(pt_index, events.handle());
     interface.append(pt_index, {.start = memory.data(),
                                 .length = length,
                                 .options = PTL_LE_OP_GET | PTL_LE_OP_PUT | PTL_LE_EVENT_CT_COMM |

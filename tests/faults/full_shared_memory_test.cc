@@ -23,8 +23,7 @@ TEST(FullSharedMemoryTest, OperationsFailUntilThereIsRoom) {
     std::vector<std::byte> memory(64);
     const Interface interface(rank, matching_physical);
     const EventQueue events(interface.handle());
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+    const ptl_pt_index_t index = interface.allocate(pt_index, events.handle());
     interface.append(index, {.start = memory.data(),
                              .length = memory.size(),
                              .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});

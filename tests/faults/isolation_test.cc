@@ -40,8 +40,7 @@ void expect_outcome(const std::function<void(Rank&)>& before, ptl_ni_fail_t outc
     const EventQueue events(interface.handle());
     if (rank.index() == 1) {
       fill(memory, 3);
-      ptl_pt_index_t index = 0;
-      must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+      interface.allocate(pt_index, events.handle());
       interface.append(pt_index,
                        {.start = memory.data(),
                         .length = memory.size(),
@@ -125,8 +124,7 @@ TEST(IsolationTest, AnotherUserThatLiesIsRefusedOverTheNetwork) {
       const EventQueue events(interface.handle());
       if (rank.index() == 1) {
         fill(memory, 3);
-        ptl_pt_index_t index = 0;
-        must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+        interface.allocate(pt_index, events.handle());
         ptl_uid_t uid = 0;
         must(PtlGetUid(interface.handle(), &uid));
         EXPECT_EQ(uid, 0u);

@@ -130,8 +130,7 @@ TEST_P(Network, AGetWhoseInitiatorHasLeftLeavesNothingInUse) {
       interface.close();
       rank.barrier();
     } else {
-      ptl_pt_index_t index = 0;
-      must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+      interface.allocate(pt_index, events.handle());
       const ptl_handle_any_t entry =
           interface.append(pt_index, {.start = memory.data(),
                                       .length = memory.size(),

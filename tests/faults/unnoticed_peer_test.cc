@@ -78,8 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Occupations, UnnoticedPeerTest, testing::ValuesIn(occup
 // Rank 1 accepts a message and stops.
 void serve_one(Rank& rank, const Interface& interface, std::span<std::byte> memory) {
   const EventQueue arrivals(interface.handle());
-  ptl_pt_index_t index = 0;
-  must(PtlPTAlloc(interface.handle(), 0, arrivals.handle(), pt_index, &index));
+  interface.allocate(pt_index, arrivals.handle());
   interface.append(pt_index, {.start = memory.data(),
                               .length = memory.size(),
                               .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});

@@ -13,13 +13,6 @@ INSTANTIATE_TEST_SUITE_P(Ofi, ScalableTest, testing::ValuesIn(all_pairs()), name
 
 constexpr size_t contexts = 4;
 constexpr int context_bits = 3;
-template <typename Object, typename Open>
-Owned<Object> open(Open&& open, Place place = Place::current()) {
-  Object* object = nullptr;
-  must(open(&object), place);
-  return Owned<Object>(object);
-}
-
 // A scalable endpoint in the domain of a side. Each context has a queue.
 struct Scalable {
   explicit Scalable(const Side& side, fi_av_type type = FI_AV_MAP) {

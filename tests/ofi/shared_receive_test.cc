@@ -14,13 +14,6 @@ constexpr size_t sharers = 3;
 constexpr size_t name_bytes = 16;
 using Name = std::array<std::byte, name_bytes>;
 
-template <typename Object, typename Open>
-Owned<Object> open(Open&& open, Place place = Place::current()) {
-  Object* object = nullptr;
-  must(open(&object), place);
-  return Owned<Object>(object);
-}
-
 Info shared_info(const Side& side) {
   const Info hints = make_hints();
   hints->mode = side.info().mode;

@@ -6,17 +6,6 @@
 #include <gtest/gtest.h>
 
 namespace lintel::test::ofi {
-namespace {
-
-template <typename Object, typename Open>
-Owned<Object> open(Open&& open, Place place = Place::current()) {
-  Object* object = nullptr;
-  must(open(&object), place);
-  return Owned<Object>(object);
-}
-
-}  // namespace
-
 void must(ssize_t code, Place place) {
   if (code == 0) return;
   Rank::current().fail(std::string(place.file_name()) + ":" + std::to_string(place.line()) + ": " +

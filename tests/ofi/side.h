@@ -161,19 +161,26 @@ class Side {
   fi_addr_t peer_ = FI_ADDR_NOTAVAIL;
 };
 
+// Opens an object by a call that takes its address.
+template <typename Object, typename Open>
+[[nodiscard]] Owned<Object> open(Open&& open, Place place = Place::current()) {
+  Object* object = nullptr;
+  must(open(&object), place);
+  return Owned<Object>(object);
+}
+
 inline constexpr uint64_t all_access = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
 [[nodiscard]] inline Owned<fid_mr> register_memory(const Side& side, void* start, size_t size,
                                                    uint64_t key = 0, uint64_t access = all_access,
                                                    uint64_t flags = 0) {
-  fid_mr* region = nullptr;
-  must(fi_mr_reg(side.domain(), start, size, access, 0, key, flags, &region, nullptr));
-  return Owned<fid_mr>(region);
+  return open<fid_mr>([&](auto** to) {
+    return fi_mr_reg(side.domain(), start, size, access, 0, key, flags, to, nullptr);
+  });
 }
 [[nodiscard]] inline Owned<fid_cntr> open_counter(const Side& side) {
-  fid_cntr* opened = nullptr;
-  must(fi_cntr_open(side.domain(), nullptr, &opened, nullptr));
-  return Owned<fid_cntr>(opened);
+  return open<fid_cntr>(
+      [&](auto** to) { return fi_cntr_open(side.domain(), nullptr, to, nullptr); });
 }
 
 }  // namespace lintel::test::ofi

@@ -28,8 +28,7 @@ void exchange(Rank& rank) {
   for (const int number : standard)
     EXPECT_LT(fcntl(number, F_GETFD), 0) << "the library took descriptor " << number;
   const EventQueue events(interface.handle());
-  ptl_pt_index_t index = 0;
-  must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+  interface.allocate(pt_index, events.handle());
   interface.append(pt_index, {.start = memory.data(),
                               .length = memory.size(),
                               .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});

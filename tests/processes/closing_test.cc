@@ -196,8 +196,7 @@ TEST_P(CancellationTest, ACancelledThreadFinishesItsCalls) {
     std::vector<std::byte> memory(bytes);
     if (rank.index() == 1) {
       const Interface interface(nonmatching_physical, {});
-      ptl_pt_index_t index = 0;
-      must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, pt_index, &index));
+      interface.allocate(pt_index);
       interface.append(pt_index, {.start = memory.data(),
                                   .length = memory.size(),
                                   .options = PTL_ME_OP_PUT | PTL_ME_OP_GET});

@@ -184,8 +184,7 @@ TEST(MessagePathTest, NoSystemCallAndNoAllocationWithinAProcess) {
     const EventQueue events(interface.handle());
     const EventQueue sent(interface.handle());
     const Counter counted(interface.handle());
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+    interface.allocate(pt_index, events.handle());
     const Descriptor descriptor(interface.handle(), source, PTL_MD_EVENT_CT_ACK, sent.handle(),
                                 counted.handle());
     const EntrySpec entry{.start = target.data(),
@@ -223,8 +222,7 @@ TEST(MessagePathTest, AStepOfACollectiveWithItsOwnCounterMakesNoSystemCallAndNoA
     std::vector<std::byte> target(64);
     const Interface interface(rank, matching_physical);
     const EventQueue events(interface.handle());
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+    interface.allocate(pt_index, events.handle());
     const Descriptor descriptor(interface.handle(), source);
     for (int i = 0; i < warm_up + messages; ++i) {
       if (i == warm_up) allocations.store(0);
@@ -259,8 +257,7 @@ void exchange_counted(Rank& rank, int uncounted, int counted) {
   std::vector<std::byte> target(4096);
   const Interface interface(rank, matching_physical);
   const EventQueue events(interface.handle());
-  ptl_pt_index_t index = 0;
-  must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+  interface.allocate(pt_index, events.handle());
   interface.append(pt_index, {.start = target.data(),
                               .length = target.size(),
                               .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});

@@ -31,8 +31,7 @@ TEST_P(OutstandingGetsTest, AllEndAndTheOrderIsKept) {
     constexpr size_t length = 1000;
     const Interface interface(rank, matching_physical);
     const EventQueue events(interface.handle(), 64);
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+    interface.allocate(pt_index, events.handle());
     std::vector<std::byte> memory(length);
     fill(memory, static_cast<uint32_t>(rank.index()));
     interface.append(
@@ -115,8 +114,7 @@ TEST_P(FloodTest, FlowControlRefusesAndNothingIsLostInTheEnd) {
     const auto senders = static_cast<uint64_t>(rank.count()) - 1;
     if (rank.index() == 0) {
       const EventQueue events(interface.handle(), 64);
-      ptl_pt_index_t index = 0;
-      must(PtlPTAlloc(interface.handle(), PTL_PT_FLOWCTRL, events.handle(), pt_index, &index));
+      interface.allocate(pt_index, events.handle(), PTL_PT_FLOWCTRL);
       std::vector<std::byte> memory(64);
       interface.append(pt_index, {.start = memory.data(),
                                   .length = memory.size(),
@@ -204,8 +202,7 @@ class Arrivals {
 // counter as soon as it has counted the last message. No answer may be lost.
 void gather(Rank& rank, int rounds) {
   const Interface interface(rank, matching_physical);
-  ptl_pt_index_t index = 0;
-  must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, pt_index, &index));
+  interface.allocate(pt_index);
   const Descriptor nothing(interface.handle(), std::span<std::byte>{});
   for (int round = 0; round < rounds; ++round) {
     const auto bits = static_cast<ptl_match_bits_t>(round);

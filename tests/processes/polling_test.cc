@@ -98,8 +98,7 @@ TEST_P(PollingTest, ALoopBesideOneThatWaitsLetsItHaveTheProcessor) {
     const uint64_t before = yields;
     for (int i = 0; i < 300; ++i) ASSERT_EQ(poll(looked_at.handle(), &event), PTL_EQ_EMPTY);
     EXPECT_GT(yields, before);
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, awaited.handle(), PTL_PT_ANY, &index));
+    const ptl_pt_index_t index = interface.allocate(PTL_PT_ANY, awaited.handle());
     interface.append(index,
                      {.start = memory.data(), .length = memory.size(), .options = PTL_ME_OP_PUT});
     waiting.join();
@@ -116,8 +115,7 @@ TEST(PollingByPutsTest, PutsToAStoppedProcessDoNotYieldAgainAndAgain) {
     constexpr ptl_size_t count = 4'000;
     std::vector<std::byte> memory(1024);
     const Interface interface(rank, nonmatching_physical);
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, 3, &index));
+    const ptl_pt_index_t index = interface.allocate(3);
     interface.append(index,
                      {.start = memory.data(), .length = memory.size(), .options = PTL_ME_OP_PUT});
     rank.publish(rank.index(), getpid());
@@ -158,8 +156,7 @@ TEST(PollingByPutsTest, AProcessThatPutsToItselfHearsOthers) {
     const Interface interface(rank, matching_physical);
     const Counter acknowledged(interface.handle());
     for (const ptl_pt_index_t wanted : {own_index, index_of_others}) {
-      ptl_pt_index_t index = 0;
-      must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, wanted, &index));
+      const ptl_pt_index_t index = interface.allocate(wanted);
       interface.append(index, {.start = wanted == own_index ? static_cast<void*>(own) : &opened,
                                .length = 8,
                                .options = PTL_ME_OP_PUT});
@@ -194,8 +191,7 @@ TEST(PollingAfterNewsTest, LooksForMoreAskNoSocket) {
     const Interface interface(rank, matching_physical);
     const EventQueue events(interface.handle());
     std::vector<std::byte> memory(64);
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, events.handle(), PTL_PT_ANY, &index));
+    const ptl_pt_index_t index = interface.allocate(PTL_PT_ANY, events.handle());
     if (rank.index() == 1)
       interface.append(index, {.start = memory.data(),
                                .length = memory.size(),

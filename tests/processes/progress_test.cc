@@ -51,8 +51,7 @@ void serve_while_computing(InterfaceKind kind, const RunOptions& options, std::s
     Interface interface(rank, kind);
     if (rank.index() == 1) {
       fill(memory, 12);
-      ptl_pt_index_t index = 0;
-      must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, pt_index, &index));
+      interface.allocate(pt_index);
       interface.append(pt_index,
                        {.start = memory.data(),
                         .length = memory.size(),
@@ -127,8 +126,7 @@ TEST(ProgressWakeTest, AGetEndsSoonAfterItsTargetStoppedToPoll) {
     std::vector<std::byte> memory(8);
     Interface interface(rank, matching_physical);
     const EventQueue events(interface.handle());
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, pt_index, &index));
+    interface.allocate(pt_index);
     interface.append(pt_index, {.start = memory.data(),
                                 .length = memory.size(),
                                 .options = PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE});
@@ -162,8 +160,7 @@ TEST_P(ProgressTest, TriggeredOperationsFireInAProcessThatComputes) {
     const EventQueue events(interface.handle());
     const Counter arrived(interface.handle());
     const Descriptor descriptor(interface.handle(), memory);
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+    interface.allocate(pt_index, events.handle());
     interface.append(pt_index,
                      {.start = memory.data(),
                       .length = memory.size(),
@@ -210,8 +207,7 @@ TEST(ProgressWakeTest, MessagesToItselfEndThoughNoThreadCallsAnything) {
     constexpr ptl_size_t rounds = 100;
     const Interface interface(rank, matching_physical);
     uint64_t sums[threads] = {};
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, pt_index, &index));
+    const ptl_pt_index_t index = interface.allocate(pt_index);
     std::barrier<> together(threads);
     const auto await = [](const char* what, const auto& condition) {
       const auto give_up = Clock::now() + wait_deadline;
@@ -313,8 +309,7 @@ void expect_idle(InterfaceKind kind, bool after_traffic) {
     std::vector<std::byte> memory(64);
     const Interface interface(rank, kind);
     const EventQueue events(interface.handle());
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+    interface.allocate(pt_index, events.handle());
     interface.append(pt_index, {.start = memory.data(),
                                 .length = memory.size(),
                                 .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
@@ -386,8 +381,7 @@ TEST_F(CostTest, ResidentMemoryStaysSmall) {
     std::vector<std::byte> memory(64);
     const Interface interface(rank, matching_physical);
     const EventQueue events(interface.handle());
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+    interface.allocate(pt_index, events.handle());
     interface.append(pt_index, {.start = memory.data(),
                                 .length = memory.size(),
                                 .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
@@ -424,8 +418,7 @@ TEST_P(HeldAcknowledgmentTest, ComesWithoutTheAnswerThatItWaitedFor) {
     const Interface interface(rank, matching_physical);
     const EventQueue arrivals(interface.handle());
     const Counter acks(interface.handle());
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, arrivals.handle(), pt_index, &index));
+    interface.allocate(pt_index, arrivals.handle());
     interface.append(pt_index, {.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
     const Descriptor nothing(interface.handle(), std::span<std::byte>{}, PTL_MD_EVENT_CT_ACK,
                              PTL_EQ_NONE, acks.handle());

@@ -71,8 +71,7 @@ class Exchange {
         received_(longest),
         sent_(longest),
         descriptor_(interface.handle(), sent_, PTL_MD_EVENT_SEND_DISABLE, ends_.handle()) {
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, events_.handle(), pt_index, &index));
+    interface.allocate(pt_index, events_.handle());
     interface.append(pt_index,
                      {.start = received_.data(),
                       .length = longest,

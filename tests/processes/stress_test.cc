@@ -110,8 +110,7 @@ void run_stress(InterfaceKind kind, const RunOptions& options, int ranks, unsign
     std::vector<std::byte> memory(readable_bytes + 4096 * 4 * static_cast<std::size_t>(ranks));
     fill(std::span(memory).first(readable_bytes), static_cast<uint32_t>(rank.index()));
     const Interface interface(rank, kind);
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, PTL_EQ_NONE, pt_index, &index));
+    interface.allocate(pt_index);
     interface.append(pt_index,
                      {.start = memory.data(),
                       .length = memory.size(),
@@ -148,8 +147,7 @@ TEST_P(ProgressModeTest, EveryWayToMakeProgressWorks) {
 // Half round-trip times of pairs of ranks that all wait at the same time.
 void ping_pong(Rank& rank, const Interface& interface, int rounds) {
   const EventQueue events(interface.handle());
-  ptl_pt_index_t index = 0;
-  must(PtlPTAlloc(interface.handle(), 0, events.handle(), pt_index, &index));
+  interface.allocate(pt_index, events.handle());
   interface.append(pt_index, {.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE});
   const Descriptor nothing(interface.handle(), std::span<std::byte>{});
   const ptl_process_t partner = interface.address(rank.index() ^ 1);

@@ -61,8 +61,7 @@ uint64_t received_bytes(const std::string& network_interface) {
 
 void accept_puts(const Interface& interface, ptl_pt_index_t pt_index, std::span<std::byte> memory,
                  ptl_handle_eq_t events, unsigned options) {
-  ptl_pt_index_t index = 0;
-  must(PtlPTAlloc(interface.handle(), 0, events, pt_index, &index));
+  interface.allocate(pt_index, events);
   interface.append(pt_index, {.start = memory.data(),
                               .length = memory.size(),
                               .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | options,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/rank.h"
+#include "support/text.h"
 
 namespace lintel::test {
 
@@ -71,6 +72,13 @@ class Interface {
   [[nodiscard]] ptl_sr_value_t status(ptl_sr_index_t index, Place place = Place::current()) const;
   [[nodiscard]] bool same_process(ptl_process_t left, ptl_process_t right) const;
 
+  // A portal table entry; returns its index.
+  ptl_pt_index_t allocate(ptl_pt_index_t wanted, ptl_handle_eq_t events = PTL_EQ_NONE,
+                          unsigned options = 0, Place place = Place::current()) const {
+    ptl_pt_index_t index = PTL_PT_ANY;
+    must(PtlPTAlloc(handle_, options, events, wanted, &index), place);
+    return index;
+  }
   [[nodiscard]] int try_append(ptl_pt_index_t pt_index, const EntrySpec& spec, ptl_list_t list,
                                void* user_ptr, ptl_handle_any_t* handle) const;
   ptl_handle_any_t append(ptl_pt_index_t pt_index, const EntrySpec& spec,

@@ -84,8 +84,7 @@ void exchange(const RandomStream& stream, Rank& rank, const Interface& interface
   std::vector<std::byte> memory(stream.largest * places);
   ptl_handle_any_t entry = PTL_INVALID_HANDLE;
   if (rank.index() == 1) {
-    ptl_pt_index_t index = 0;
-    must(PtlPTAlloc(interface.handle(), 0, events.handle(), stream.pt_index, &index));
+    interface.allocate(stream.pt_index, events.handle());
     entry = interface.append(stream.pt_index, {.start = memory.data(),
                                                .length = memory.size(),
                                                .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE,

@@ -92,15 +92,7 @@ class DeviceAccessTest : public testing::Test {
       physical().on_remote_done(from, access.token, {RemoteStatus::done, length});
     });
   }
-  ptl_event_t expect(ptl_event_kind_t kind) {
-    ptl_event_t event{};
-    unsigned which = 0;
-    must(PtlEQPoll(&events_, 1, static_cast<ptl_time_t>(test::wait_deadline.count()), &event,
-                   &which));
-    EXPECT_EQ(event.type, kind);
-    EXPECT_EQ(event.ni_fail_type, PTL_NI_OK);
-    return event;
-  }
+  ptl_event_t expect(ptl_event_kind_t kind) { return test::expect_event(events_, kind, PTL_NI_OK); }
   void put() {
     ptl_process_t target;
     target.phys = {peer_id.nid, peer_id.pid};

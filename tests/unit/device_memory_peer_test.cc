@@ -64,13 +64,7 @@ class DeviceMemoryPeerTest : public test::BareTargetTest {
       physical().poller().exclusively([&] { physical().poller().poll_once(); });
   }
   ptl_event_t expect(ptl_event_kind_t kind, ptl_ni_fail_t fail = PTL_NI_OK) {
-    ptl_event_t event{};
-    unsigned which = 0;
-    must(PtlEQPoll(&events_, 1, static_cast<ptl_time_t>(test::wait_deadline.count()), &event,
-                   &which));
-    EXPECT_EQ(event.type, kind);
-    EXPECT_EQ(event.ni_fail_type, fail);
-    return event;
+    return test::expect_event(events_, kind, fail);
   }
   void expect_no_event() {
     ptl_event_t event;

@@ -61,13 +61,7 @@ class DeviceMemoryTest : public test::BareTargetTest, public testing::WithParamI
     must(PtlMEAppend(ni_, index_, &entry, list, nullptr, &entry_));
   }
   ptl_event_t expect(ptl_handle_eq_t queue, ptl_event_kind_t kind, ptl_ni_fail_t fail = PTL_NI_OK) {
-    ptl_event_t event{};
-    unsigned which = 0;
-    must(
-        PtlEQPoll(&queue, 1, static_cast<ptl_time_t>(test::wait_deadline.count()), &event, &which));
-    EXPECT_EQ(event.type, kind);
-    EXPECT_EQ(event.ni_fail_type, fail);
-    return event;
+    return test::expect_event(queue, kind, fail);
   }
   void put(ptl_handle_md_t md, size_t length, ptl_size_t offset = 0) {
     must(PtlPut(md, 0, length, PTL_ACK_REQ, self_, index_, 0, offset, nullptr, 0));

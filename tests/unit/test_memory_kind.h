@@ -2,6 +2,7 @@
 // so, in the order that it says.
 #pragma once
 
+#include <portals4.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,8 +12,12 @@
 #include <stdexcept>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "memory_kind/drivers.h"
 #include "memory_kind/memory_kind.h"
+#include "support/deadlines.h"
+#include "support/rank.h"
 
 namespace lintel::test {
 
@@ -186,5 +191,15 @@ class TestMemoryKind final : public MemoryKind {
   CopyTicket last_ticket_ = 0;
   uint64_t last_id_ = 0;
 };
+
+// The next event of a queue, which must be of this kind and report this result.
+inline ptl_event_t expect_event(ptl_handle_eq_t queue, ptl_event_kind_t kind, ptl_ni_fail_t fail) {
+  ptl_event_t event{};
+  unsigned which = 0;
+  must(PtlEQPoll(&queue, 1, static_cast<ptl_time_t>(wait_deadline.count()), &event, &which));
+  EXPECT_EQ(event.type, kind);
+  EXPECT_EQ(event.ni_fail_type, fail);
+  return event;
+}
 
 }  // namespace lintel::test

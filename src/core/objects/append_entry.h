@@ -75,7 +75,7 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept
 [[nodiscard]] int append_and_claim(NetworkInterface& interface, PortalEntry& portal,
                                    ListEntry& entry) noexcept LINTEL_RELEASE(portal.lock);
 
-// Of an entry in memory of the host.
+// Whether an entry in memory of the host takes plain puts.
 [[nodiscard]] constexpr bool takes_plain_puts(unsigned options) noexcept {
   return (options & (PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE)) != PTL_ME_USE_ONCE &&
          (options & (PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_IOVEC)) == PTL_ME_OP_PUT;

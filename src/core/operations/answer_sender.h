@@ -32,7 +32,7 @@ class AnswerSender {
   // bytes, or with none. Nothing if the initiator does not wait to hear of the operation.
   void answer(Peer& peer, const MessageHeader& request, const Outcome& outcome,
               const std::byte* data = nullptr) noexcept LINTEL_REQUIRES(polling);
-  // Of a request that goes no further; counts it and tells the log of both ends.
+  // Answers a request that goes no further; counts it and tells the log of both ends.
   void refuse(Peer& peer, const MessageHeader& request, Refusal reason, ptl_ni_fail_t fail) noexcept
       LINTEL_REQUIRES(polling);
 

@@ -20,7 +20,7 @@ inline constexpr uint32_t awaited_put_cookie = 1u << 31;
 
 class AwaitedPuts {
  public:
-  // What the acknowledgement of a put reports.
+  // Values that the acknowledgement of a put reports.
   struct Put {
     DescriptorReference descriptor;
     uint64_t length;  // bytes

@@ -32,7 +32,7 @@ class AckCounts {
   Count sum_{};
 };
 
-// What an acknowledgement or a reply says.
+// Returns the result that an acknowledgement or a reply reports.
 AnswerResult result_of(const MessageHeader& header, uint64_t mlength, ptl_ni_fail_t fail) noexcept {
   return {mlength, header.remote_offset,
           (header.flags & flag_overflow_list) != 0 ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST, fail};

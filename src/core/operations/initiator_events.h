@@ -18,7 +18,7 @@ namespace lintel {
          (option != PTL_MD_EVENT_CT_ACK || requested != PTL_OC_ACK_REQ);
 }
 
-// What is to be counted. Taken down before an event is posted: a thread that sees that may release
+// A change of a counter. Taken down before an event is posted: a thread that sees that may release
 // the descriptor at once.
 struct Count {
   CountingEvent* counter;  // nullptr: nothing
@@ -50,7 +50,7 @@ struct AnswerResult {
   ptl_list_t list;
   ptl_ni_fail_t fail;
 };
-// Of an operation that did to all its bytes what was asked for.
+// Returns the result of an operation that did to all its bytes what was asked for.
 [[nodiscard]] constexpr AnswerResult whole_result(uint64_t length,
                                                   uint64_t remote_offset) noexcept {
   return {length, remote_offset, PTL_PRIORITY_LIST, PTL_NI_OK};

@@ -35,7 +35,7 @@ struct QueuedSend {
   Kind kind = Kind::request;
 };
 
-// What a reply says whose data are still being copied.
+// Result of a reply whose data are still being copied.
 struct ReplyPlace {
   uint64_t length = 0;
   uint64_t offset = 0;

@@ -55,7 +55,7 @@ struct QueuedSends {
   bool listed = false;
 };
 
-// What threads without the send lock read of the queue.
+// Part of the queue that threads without the send lock read.
 struct QueueCounts {
   std::atomic<uint32_t> length{0};   // written under send_lock
   std::atomic<uint32_t> removed{0};  // items ever, modulo 2^32; written under send_lock

@@ -59,7 +59,7 @@ class PeerTable {
   std::vector<std::unique_ptr<Slots>> generations_;
 };
 
-// What a link means for a peer that is connected already. A process has several links if both sides
+// The use of a link for a peer that is connected already. A process has several links if both sides
 // connected at the same time, each by another transport. Messages to it travel by one link only, so
 // they stay in order; messages from it are taken from all of them.
 enum class LinkRelation : uint8_t {

@@ -212,7 +212,7 @@ void PhysicalInterface::on_peer_failed(Link& link) noexcept {
   if (peer->route.link == &link) return fail_peer(*peer, link.failure);
   // An earlier incarnation may be reported after its successor has connected.
   if (relation_of(*peer, poller_.transports().current(), link) != LinkRelation::receives) return;
-  // What the peer sent by it may be lost, answers among that. The other link may live on: the next
+  // Messages of the peer by it may be lost, answers too. The other link may live on: the next
   // message over it reconnects.
   fail_peer(*peer, link.failure);
   PeerDirectory::set_peer(*peer->route.link, nullptr);
@@ -311,7 +311,7 @@ void PhysicalInterface::flush_queue(Peer& peer) noexcept {
   }
 }
 
-// What follows when a peer has died or left: every operation with it ends, as PTL_NI_UNDELIVERABLE
+// Ends every operation with a peer that has died or left, as PTL_NI_UNDELIVERABLE
 // (spec 3.13.3). The lock of the PeerDirectory is held.
 void PhysicalInterface::fail_peer(Peer& peer, const Link::Failure& failure) noexcept {
   peer.failure.because = failure.reason;

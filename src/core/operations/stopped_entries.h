@@ -26,7 +26,7 @@ struct StoppedEntry {
   }
 };
 
-// Those of one peer.
+// The stopped entries of one peer.
 struct StoppedChain {
   StoppedEntry* first = nullptr;
   uint32_t count = 0;

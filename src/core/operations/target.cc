@@ -205,7 +205,7 @@ void exhaust(Arrival& arrival, Refusal reason) noexcept LINTEL_REQUIRES(polling)
                     disables ? PTL_NI_PT_DISABLED : PTL_NI_DROPPED);
 }
 
-// Of the unexpected list.
+// Appends a header to the unexpected list.
 void record_header(const Arrival& arrival) noexcept LINTEL_REQUIRES(arrival.portal.lock) {
   const MessageHeader& header = arrival.header;
   const Placement& placement = arrival.placement;

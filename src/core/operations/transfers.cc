@@ -232,7 +232,7 @@ void Transfers::take_result(Transfer& transfer, RemoteResult result) noexcept {
     case RemoteStatus::started:
       return;
     case RemoteStatus::unsupported:
-      // What the network does not reach in the device, it may reach in buffers.
+      // The network may reach buffers if it does not reach the device.
       if (transfer.staged != nullptr ||
           transfer.place.entry->region.is_host(transfer.place.offset, transfer.mlength))
         return continue_by_messages(transfer);
