@@ -263,7 +263,8 @@ Connection* Handshake::awaiting(const InboundFrame& frame,
     return nullptr;
   if (life.route().address == *frame.from) return connection;
   Route route;
-  if (!life.opening()->seeks_path() || !context_.link.adopt(connection->peer, *frame.from, route))
+  if (context_.link.properties().rail_count == 0 || !life.opening()->seeks_path() ||
+      !context_.link.adopt(connection->peer, *frame.from, route))
     return nullptr;
   life.set_route(route);
   return connection;

@@ -64,6 +64,10 @@ OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& 
   return OpenStatus::opened;
 }
 
+bool UdpLink::may_exist(ProcessId peer) const noexcept {
+  return peer.pid < PTL_PID_MAX && (socket_.host().ipv6 || is_ipv4_host(peer.nid));
+}
+
 uint32_t UdpLink::most_payload_to(ProcessId peer) const noexcept {
   constexpr uint32_t ip_and_udp_bytes = 20 + 8;
   const uint32_t first_mtu = has_rails_to(peer) ? socket_.rails().first_mtu : 0;
@@ -80,7 +84,7 @@ uint32_t UdpLink::payload_to(ProcessId peer, const LinkAddress& to) noexcept {
 // Datagrams to an address of this node pass the loopback, whose frames are long. Without a route
 // to the first address of a peer, another rail may reach it.
 ResolveStatus UdpLink::resolve(ProcessId peer, Route& route, std::string* reason) noexcept {
-  if (peer.pid >= PTL_PID_MAX || (!socket_.host().ipv6 && !is_ipv4_host(peer.nid))) {
+  if (!may_exist(peer)) {
     if (reason != nullptr) *reason = "no process has such an address";
     return ResolveStatus::unreachable;
   }
@@ -105,7 +109,8 @@ bool UdpLink::adopt(ProcessId peer, const LinkAddress& from, Route& route) noexc
     return resolve(peer, route, nullptr) == ResolveStatus::resolved;
   sockaddr_in source;
   std::memcpy(&source, from.bytes.data(), sizeof source);
-  if (!has_rails_to(peer) || !(address_at(source.sin_addr, peer) == from)) return false;
+  if (!has_rails_to(peer) || !may_exist(peer) || !(address_at(source.sin_addr, peer) == from))
+    return false;
   route = {from, payload_to(peer, from)};
   return route.mtu != 0;
 }

@@ -56,6 +56,7 @@ class UdpLink final : public PacketLink {
  private:
   UdpLink(const NodeIdentity& host, const UdpRails& rails) : socket_(host, rails) {}
 
+  [[nodiscard]] bool may_exist(ProcessId peer) const noexcept;
   [[nodiscard]] bool has_rails_to(ProcessId peer) const noexcept {
     return socket_.has_rails() && peer.nid != id().nid;
   }

@@ -202,6 +202,19 @@ TEST_F(RailsTest, ARailThatLosesLongFramesIsNotUsed) {
   EXPECT_EQ(first_.transport().counters().timeouts, 0u);
 }
 
+TEST_F(RailsTest, ARailBeyondThoseInUseStandsInForOneThatIsLost) {
+  first_.link().use_rails(1);
+  rails_[0].frame_ns = rails_[1].frame_ns = 12'000;
+  connect();
+  send(1000, 1300);
+  expect_all_arrive();
+  EXPECT_EQ(rails_[1].data_frames, 0u);
+  rails_[0].is_cut = true;
+  send(500, 1300);
+  expect_all_arrive(1000 * ms);
+  EXPECT_GE(rails_[1].data_frames, 400u);
+}
+
 TEST_F(RailsTest, WithoutAnyRailThePeerTimesOut) {
   connect();
   rails_[0].is_cut = rails_[1].is_cut = true;

@@ -118,6 +118,7 @@ class MemoryLink final : public PacketLink {
   }
 
   void keep_frames_of_node(bool keep) { properties_.keeps_frames_of_node = keep; }
+  void use_rails(uint8_t most) { properties_.rails_used = most; }
 
   bool full = false;          // accepts no frames
   unsigned calls = 0;         // of send()

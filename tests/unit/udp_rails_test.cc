@@ -97,6 +97,27 @@ void expect_pairs(const UdpLink& link) {
   EXPECT_EQ(udp_address_text(to[2]), "10.81.0.2:1031");
 }
 
+// A peer calls, and is called, before it has told its rails.
+void expect_calls(UdpLink& link) {
+  const NodeIdentity host = find_udp_host("first");
+  const ProcessId peer{0x0a4f0002, 7};
+  LinkAddress ways[most_ways];
+  ASSERT_EQ(link.ways_to(peer, ways), 5u);
+  EXPECT_EQ(ways[0], udp_address_of(host, peer));
+  EXPECT_EQ(ways[1].without_rail(), ways[0]);
+  EXPECT_EQ(ways[1].rail(), 1u);
+  EXPECT_EQ(udp_address_text(ways[4]), "10.81.0.2:1031");
+  EXPECT_EQ(ways[4].rail(), 2u);
+  Route route;
+  const LinkAddress third = ways[4].without_rail();
+  EXPECT_TRUE(link.adopt(peer, third, route));
+  EXPECT_EQ(route.address, third);
+  EXPECT_EQ(route.mtu, 1372u) << "what the first rail takes";
+  EXPECT_FALSE(link.adopt({peer.nid, 8}, third, route)) << "the port is that of another process";
+  EXPECT_FALSE(link.adopt({host.nid, 7}, third, route)) << "of this node";
+  EXPECT_FALSE(link.adopt({0, 7}, third, route));
+}
+
 TEST(UdpRailsTest, InterfacesOfTheSameNetworkArePaired) {
   bool possible = false;
   std::thread([&] {
@@ -115,6 +136,7 @@ TEST(UdpRailsTest, InterfacesOfTheSameNetworkArePaired) {
     std::string reason;
     ASSERT_EQ(UdpLink::open(settings, link, reason), OpenStatus::opened) << reason;
     expect_pairs(*link);
+    expect_calls(*link);
   }).join();
   if (!possible) GTEST_SKIP() << "a network of its own needs root, and the command ip (iproute2)";
 }
