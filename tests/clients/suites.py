@@ -118,9 +118,9 @@ MPICH_MEMORY = [
 MPICH_FOLDERS = {
     "messages": ("pt2pt", "comm", "attr", "group", "init", "topo", "threads/pt2pt", "threads/comm", "threads/init"),
     "collectives": ("coll",), "datatypes": ("datatype",), "memory": ("rma",)}
-# What fails by Open MPI with any provider, though not over shared memory: cancelled sends crash, and a synchronous
-# send whose message is claimed (MPI_Mrecv) is not acknowledged. osc/rdma without osc/sm has no shared windows, and its
-# cache of registrations ends jobs that free the memory of a window before the window.
+# Faults of Open MPI with any provider. A cancelled send crashes; a synchronous send whose message
+# is claimed (MPI_Mrecv) is not acknowledged. osc/rdma without osc/sm has no shared windows, and its
+# cache of registrations ends jobs that free the memory of a window first.
 MPICH_FAULTS_OF_MTL = {"pt2pt/issendselfcancel", "pt2pt/scancel", "pt2pt/scancel2", "pt2pt/pscancel", "pt2pt/cancelrecv",
                        "pt2pt/scancel_unmatch", "pt2pt/mprobe"}
 MPICH_FAULTS_OF_OSC = re.compile("rma/(win_shared|test3|fence_shm|mutex_bench_shared|strided_.*_shared|win_zero|win_info|rma_contig)")
