@@ -344,7 +344,8 @@ PTL_API int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment) PTL_NO
  * @param remote_offset bytes from the start of the entry, unless it has PTL_ME_MANAGE_LOCAL.
  * @param user_ptr      any value; given back in the events at this process.
  * @param hdr_data      64 bits for the event at the target.
- * @return PTL_OK, PTL_NO_INIT, PTL_ARG_INVALID. What happens later is in the events. */
+ * @return PTL_OK, PTL_NO_INIT, PTL_ARG_INVALID. What happens later is in the events. An extension,
+ *       as of PtlGet and the atomics: PTL_NO_SPACE, see PTL_LINTEL_PT_HOLD in portals4_lintel.h. */
 PTL_API int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
                    ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
                    ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,

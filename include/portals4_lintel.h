@@ -75,7 +75,11 @@ typedef enum {
 /* Networks again. */
 #define PTL_SR_LINTEL_PATHS_NARROWED 64u /* that lost long frames: shorter ones go there */
 
-#define PTL_SR_LINTEL_END 65u /* one more than the largest index */
+/* Portal table entries with PTL_LINTEL_PT_HOLD. */
+#define PTL_SR_LINTEL_HELD 65u    /* messages that this process held as their target */
+#define PTL_SR_LINTEL_STOPPED 66u /* requests that waited here for such an entry of a peer */
+
+#define PTL_SR_LINTEL_END 67u /* one more than the largest index */
 
 #ifdef __cplusplus
 extern "C" {
@@ -192,6 +196,22 @@ PTL_API int PtlLintelGetPath(ptl_handle_ni_t ni_handle, ptl_process_t target,
  * @param code  what a function of Portals returned (3.3.8).
  * @return text that stays; never NULL. */
 PTL_API const char* PtlLintelStrError(int code) PTL_NOEXCEPT;
+
+/* An option of PtlPTAlloc (3.7.1): a message for which there is no room is held instead of dropped.
+ * That is one that no entry of either list accepts, or for which no unexpected header is free. It
+ * is delivered when there is room: in the order of the messages of its initiator to this portal
+ * table entry, none of which passes it. Until then this initiator is stopped: its further puts,
+ * gets and atomics to this portal table entry wait in its process, each as an operation whose
+ * events follow (a buffer of PTL_MD_VOLATILE may be reused at once). From 1,024 on, the functions
+ * that start one return PTL_NO_SPACE and do nothing: call again later. Triggered operations are not
+ * counted. Other portal table entries, initiators and targets are not affected.
+ * Messages that were under way when their initiator was stopped are kept in memory of the library,
+ * at most 32,768 of a peer. More come only if a process sends and never polls (PTL_PROGRESS=caller):
+ * those are dropped.
+ * PtlPTFree and PtlNIFini drop what is held; initiators get what they get for an entry that is not
+ * allocated. While the entry is disabled, what is held stays. A peer that dies leaves the held
+ * messages that came with their payload. Not together with PTL_PT_FLOWCTRL: PTL_ARG_INVALID. */
+#define PTL_LINTEL_PT_HOLD (1u << 5)
 
 /* Names that programs written for other Portals 4 libraries use. */
 

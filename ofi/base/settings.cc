@@ -33,7 +33,7 @@ void read_settings(fi_provider& provider) noexcept {
        1024, 1 << 20, current.eager_bytes);
   current.reserve_bytes = usual_reserve_bytes();
   read(provider, "unexpected_reserve",
-       "Bytes of address space for unexpected messages while the program does not call", 1 << 20,
+       "Bytes of memory for unexpected messages; beyond these, senders wait", 1 << 20,
        size_t{1} << 40, current.reserve_bytes);
   read(provider, "events", "Events that a domain can hold", 1024, 1 << 22, current.events);
 }

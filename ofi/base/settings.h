@@ -10,7 +10,7 @@ namespace lintel::ofi {
 struct Settings {
   // Bytes; longer messages that no receive was posted for stay at the sender until there is one.
   size_t eager_bytes = 64 << 10;
-  // Bytes of address space for unexpected messages that arrive while the program does not call.
+  // Bytes for unexpected messages of a channel; beyond these, senders wait.
   size_t reserve_bytes = 0;
   // Events that a domain can hold.
   size_t events = 16384;

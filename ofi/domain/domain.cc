@@ -78,11 +78,10 @@ void Domain::remove(Endpoint& endpoint, uint32_t index) noexcept {
 void Domain::report_drops() noexcept {
   ptl_sr_value_t now = drops_;
   if (PtlNIStatus(network_.interface(), PTL_SR_DROP_COUNT, &now) != PTL_OK || now == drops_) return;
-  FI_WARN(provider(), FI_LOG_EP_DATA,
-          "%lld messages to this process were dropped: more were unexpected than there is memory "
-          "for, or they were for closed endpoints. Raise FI_LINTEL_UNEXPECTED_RESERVE, or call "
-          "fi_cq_read more often.\n",
-          static_cast<long long>(now - drops_));
+  FI_WARN(
+      provider(), FI_LOG_EP_DATA,
+      "%lld messages to this process were dropped: they were for closed endpoints or regions.\n",
+      static_cast<long long>(now - drops_));
   drops_ = now;
 }
 

@@ -254,6 +254,10 @@ int Endpoint::take_index() noexcept {
     uint32_t index = 0;
     if (const int code = allocate_blocks(network, 1, index); code != 0) return code;
     index_ = index;
+    // Messages go to the receive context. Others are refused, and not held.
+    if (shared_.receives)
+      for (const Portal which : {Portal::tagged, Portal::message})
+        PtlPTDisable(network.interface(), portal(which));
     return accept_probes(network, index_, probes_.entry);
   }
   index_ = membership_.parent->index();

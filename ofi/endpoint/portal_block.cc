@@ -1,5 +1,7 @@
 #include "endpoint/portal_block.h"
 
+#include <portals4_lintel.h>
+
 #include <iterator>
 
 #include "base/limits.h"
@@ -9,15 +11,28 @@
 namespace lintel::ofi {
 namespace {
 
+// Messages for which there is no room stay at their sender.
+constexpr unsigned options_of(Portal which) noexcept {
+  switch (which) {
+    case Portal::tagged:
+      return PTL_LINTEL_PT_HOLD | PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE;
+    case Portal::message:
+      return PTL_LINTEL_PT_HOLD;
+    default:
+      return 0;
+  }
+}
+
 // Returns a code of Portals. PTL_PT_IN_USE: an endpoint has the block.
 int allocate_block(const Network& network, uint32_t index) {
   const ptl_handle_ni_t interface = network.interface();
   ptl_pt_index_t portal = 0;
-  int code = PtlPTAlloc(interface, PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE, network.events(),
+  int code = PtlPTAlloc(interface, options_of(all_portals[0]), network.events(),
                         portal_of(index, all_portals[0]), &portal);
   if (code == PTL_PT_IN_USE) return code;
   for (size_t i = 1; i < std::size(all_portals) && code == PTL_OK; ++i)
-    code = PtlPTAlloc(interface, 0, network.events(), portal_of(index, all_portals[i]), &portal);
+    code = PtlPTAlloc(interface, options_of(all_portals[i]), network.events(),
+                      portal_of(index, all_portals[i]), &portal);
   return code != PTL_OK ? failed(FI_LOG_EP_CTRL, "PtlPTAlloc", code) : PTL_OK;
 }
 

@@ -46,9 +46,7 @@ UnexpectedStore::~UnexpectedStore() {
 
 int UnexpectedStore::open(ptl_pt_index_t portal) noexcept {
   portal_ = portal;
-  for (size_t i = 0; i < linked_blocks; ++i)
-    if (const int code = link_another(); code != 0) return code;
-  if (const int code = renew_reserve(); code != 0) return code;
+  if (const int code = refill(); code != 0) return code;
   ptl_me_t entry = overflow_entry(nullptr, 0, PTL_ME_EVENT_UNLINK_DISABLE);
   entry.match_bits = long_bit;
   const int code = PtlMEAppend(domain_.network().interface(), portal_, &entry, PTL_OVERFLOW_LIST,
@@ -106,6 +104,14 @@ int UnexpectedStore::link(Block& block) noexcept {
   return 0;
 }
 
+// What waits for room at senders is taken as soon as a block is linked.
+int UnexpectedStore::refill() {
+  if (kept_bytes_ >= settings().reserve_bytes) return 0;
+  while (linked_ < linked_blocks)
+    if (const int code = link_another(); code != 0) return code;
+  return renew_reserve();
+}
+
 int UnexpectedStore::link_another() {
   Block* block = nullptr;
   if (free_.empty()) {
@@ -115,44 +121,51 @@ int UnexpectedStore::link_another() {
     block = free_.back();
     free_.pop_back();
   }
-  return link(*block);
+  const int code = link(*block);
+  if (code == 0) ++linked_;
+  return code;
 }
 
 // The reserve stays behind the other blocks, so that these are used first. A block of it that has
 // been used stays where it is until it is full.
 int UnexpectedStore::renew_reserve() {
-  bool any = false;
+  size_t bytes = kept_bytes_;
   for (size_t i = 0; i < reserve_.size(); ++i) {
     Block*& block = reserve_[i];
-    if (block == nullptr) block = make(bytes_of_reserve(i), true);
+    bytes += block == nullptr ? bytes_of_reserve(i) : block->bytes;
+    if (block == nullptr && bytes <= settings().reserve_bytes)
+      block = make(bytes_of_reserve(i), true);
     if (block == nullptr) continue;
-    any = true;
     if (block->is_linked && PtlMEUnlink(block->entry) != PTL_OK) continue;
     block->is_linked = false;
     if (const int code = link(*block); code != 0) return code;
   }
-  return any ? 0 : -FI_ENOMEM;
+  return 0;
 }
 
 void UnexpectedStore::replace(Block& block) {
   OFI_ASSERT(block.is_linked && block.store == this);
   block.is_linked = false;
+  kept_bytes_ += block.bytes;
   if (portal_ == PTL_PT_ANY) return;
   if (block.is_reserve)
     std::replace(reserve_.begin(), reserve_.end(), &block, static_cast<Block*>(nullptr));
   else
-    (void)link_another();
-  (void)renew_reserve();
+    --linked_;
+  (void)refill();
   domain_.report_drops();
 }
 
-void UnexpectedStore::reuse(Block& block) noexcept {
+void UnexpectedStore::reuse(Block& block) {
   OFI_ASSERT(std::find(reserve_.begin(), reserve_.end(), &block) == reserve_.end());
+  OFI_ASSERT(kept_bytes_ >= block.bytes);
+  kept_bytes_ -= block.bytes;
   if (block.is_reserve || free_.size() >= most_free_blocks) {
     destroy(&block);
   } else {
     free_.push_back(&block);
   }
+  if (portal_ != PTL_PT_ANY) (void)refill();
 }
 
 }  // namespace lintel::ofi

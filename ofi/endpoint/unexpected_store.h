@@ -1,7 +1,8 @@
-// Memory for the unexpected messages of a channel: its overflow list. A few blocks are always
-// linked, and behind them a reserve of address space, so that messages find room while the program
-// does not call. Nothing but what has arrived takes memory, and blocks of the reserve go back to
-// the system one by one. Connection path.
+// Memory for the unexpected messages of a channel: its overflow list. A few blocks are linked, and
+// behind them a reserve of address space, so that messages find room while the program does not
+// call. Nothing but what has arrived takes memory, and blocks of the reserve go back to the system
+// one by one. Full blocks have a limit. Beyond it messages stay at their senders until the program
+// has received others. Connection path.
 #pragma once
 
 #include <portals4.h>
@@ -39,19 +40,23 @@ class UnexpectedStore {
   // PTL_EVENT_AUTO_UNLINK: the block is full.
   void replace(Block& block);
   // PTL_EVENT_AUTO_FREE: nothing refers to the block any more.
-  void reuse(Block& block) noexcept;
+  void reuse(Block& block);
 
  private:
   [[nodiscard]] Block* make(size_t bytes, bool is_reserve);
   [[nodiscard]] int link(Block& block) noexcept;
   [[nodiscard]] int link_another();
   [[nodiscard]] int renew_reserve();
+  // Links what is missing, unless the limit of memory is reached.
+  [[nodiscard]] int refill();
   void destroy(Block* block) noexcept;
 
   Domain& domain_;
   ptl_pt_index_t portal_ = PTL_PT_ANY;
   ptl_handle_me_t headers_ = PTL_INVALID_HANDLE;  // takes long messages without their data
   std::array<Block*, 16> reserve_{};              // blocks with room, in the order of their use
+  size_t linked_ = 0;                             // blocks that are not of the reserve
+  size_t kept_bytes_ = 0;                         // of blocks that are full
   std::vector<Block*> blocks_;                    // all
   std::vector<Block*> free_;
 };

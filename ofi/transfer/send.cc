@@ -61,7 +61,7 @@ void release_source(Operation& operation) {
 ssize_t give_up(Operation& operation, const char* call, int code) {
   release_source(operation);
   operation.endpoint->abandon(operation);
-  return failed(FI_LOG_EP_DATA, call, code);
+  return code == PTL_NO_SPACE ? -FI_EAGAIN : failed(FI_LOG_EP_DATA, call, code);
 }
 
 Operation& begin_send(Endpoint& endpoint, OwnerKind kind, const SendRequest& request,

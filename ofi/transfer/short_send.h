@@ -25,6 +25,12 @@ struct Envelope {
   uint64_t header;
 };
 
+// The error number for a PtlPut that did nothing.
+[[nodiscard, gnu::cold]] inline ssize_t error_of_put(int code) {
+  // The receiver has no room, and many messages for it wait here already.
+  return code == PTL_NO_SPACE ? -FI_EAGAIN : failed(FI_LOG_EP_DATA, "PtlPut", code);
+}
+
 [[gnu::always_inline]] inline ssize_t put_copy(Endpoint& endpoint, const void* buffer,
                                                size_t length, const Envelope& envelope) {
   const int code = PtlPut(endpoint.domain().network().quiet(), reinterpret_cast<ptl_size_t>(buffer),
@@ -32,7 +38,7 @@ struct Envelope {
                           envelope.bits, envelope.peer.recipient(), nullptr, envelope.header);
   if (code == PTL_OK) [[likely]]
     return 0;
-  return failed(FI_LOG_EP_DATA, "PtlPut", code);
+  return error_of_put(code);
 }
 
 struct ShortMessage {

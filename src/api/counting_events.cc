@@ -128,17 +128,17 @@ void await_announced_counts(const CountingEvent& counter) noexcept {
              : wait.code();
 }
 
-// The wait of a thread that polls, for one counter. PtlNIFini waits for its end.
+// The wait of a thread that polls, for one counter, which may be freed meanwhile. PtlNIFini waits
+// for its end.
 struct BriefCounterWait {
   const CountingEvent& counter;
-  ptl_handle_ct_t handle;
   ptl_size_t test;
   ptl_ct_event_t* event;
 
   [[nodiscard]] bool begin() const noexcept { return true; }
   [[nodiscard]] bool is_over() const noexcept {
     *event = counter.get();
-    return event->success >= test && counter.handle.is(handle);
+    return event->success >= test;
   }
   [[nodiscard]] bool end() const noexcept { return false; }
 };
@@ -146,7 +146,8 @@ struct BriefCounterWait {
 [[gnu::noinline]] int poll_for_count(PhysicalInterface& physical, const CountingEvent& counter,
                                      ptl_handle_ct_t handle, ptl_size_t test,
                                      ptl_ct_event_t* event) noexcept {
-  return physical.poller().poll_briefly(BriefCounterWait{counter, handle, test, event})
+  return physical.poller().poll_briefly(BriefCounterWait{counter, test, event}) &&
+                 counter.handle.is(handle)
              ? PTL_OK
              : wait_for_count(physical, handle, test, event);
 }

@@ -22,14 +22,19 @@ constexpr Call ptl_atomic_sync{"PtlAtomicSync", "spec 3.15.8"};
   return start_request(*interface, request);
 }
 
-// PtlPut() beside its common cases, and with bad arguments.
-[[gnu::noinline]] int put_in_general(ptl_handle_md_t md_handle, ptl_size_t local_offset,
-                                     ptl_size_t length, ptl_ack_req_t ack_req,
-                                     ptl_process_t target_id, ptl_pt_index_t pt_index,
-                                     ptl_match_bits_t match_bits, ptl_size_t remote_offset,
-                                     void* user_ptr, ptl_hdr_data_t hdr_data) noexcept {
-  return start(movement(ptl_put, MessageKind::put, {md_handle, local_offset}, {}, length, ack_req,
-                        {target_id, pt_index, match_bits, remote_offset}, user_ptr, hdr_data));
+// PtlPut() beside its common cases, and with bad arguments. In memory, so that the common cases
+// read arguments where the caller has left them.
+struct PutArguments {
+  LocalMemory local;
+  ptl_size_t length;
+  ptl_ack_req_t ack_req;
+  api::Target target;
+  void* user_ptr;
+  ptl_hdr_data_t hdr_data;
+};
+[[gnu::noinline]] int put_in_general(const PutArguments& put) noexcept {
+  return start(movement(ptl_put, MessageKind::put, put.local, {}, put.length, put.ack_req,
+                        put.target, put.user_ptr, put.hdr_data));
 }
 
 }  // namespace
@@ -49,8 +54,12 @@ int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length
       !find_recent_peer(*found.interface, *found.descriptor,
                         {target_id.phys.nid, target_id.phys.pid}, &id, &peer) ||
       peer == nullptr) [[unlikely]]
-    return put_in_general(md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits,
-                          remote_offset, user_ptr, hdr_data);
+    return put_in_general({{md_handle, local_offset},
+                           length,
+                           ack_req,
+                           {target_id, pt_index, match_bits, remote_offset},
+                           user_ptr,
+                           hdr_data});
   // Two objects: that of puts to others stays in registers.
   const auto call = [&] {
     return PutCall{*found.descriptor, local_offset,  length,   ack_req, pt_index,
@@ -60,8 +69,12 @@ int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length
           ? Initiator::put_in_place(*found.interface, *peer, call())
           : is_plain_call(call()) && deliver_to_self(*found.interface, *peer, call())) [[likely]]
     return PTL_OK;
-  return put_in_general(md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits,
-                        remote_offset, user_ptr, hdr_data);
+  return put_in_general({{md_handle, local_offset},
+                         length,
+                         ack_req,
+                         {target_id, pt_index, match_bits, remote_offset},
+                         user_ptr,
+                         hdr_data});
 }
 
 int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,

@@ -115,6 +115,13 @@ struct BriefQueueWait {
              : wait_for_event(physical, handle, event);
 }
 
+// PtlEQGet() when the queue is empty and a look needs a poll.
+[[gnu::noinline]] int poll_for_get(PassingPolls& polls, EventQueueObject& object,
+                                   ptl_handle_eq_t handle, ptl_event_t* event) noexcept {
+  return polls.poll(object.queue.round_seen, BriefQueueWait{object, handle, event}) ? PTL_OK
+                                                                                    : PTL_EQ_EMPTY;
+}
+
 [[gnu::cold, gnu::noinline]] int refuse_poll(const ptl_handle_eq_t* handles, unsigned size,
                                              const ptl_event_t* event,
                                              const unsigned* which) noexcept {
@@ -227,12 +234,13 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
   if (found.object == nullptr) [[unlikely]]
     return refuse_handle(eq_get, "eq_handle", eq_handle, HandleType::event_queue);
   if (event == nullptr) return refuse_null(eq_get, "event");
-  const GetStatus status = found.object->queue.get(event);
-  if (status == GetStatus::empty &&
-      found.interface->physical().passing_polls().poll(
-          found.object->queue.round_seen, BriefQueueWait{*found.object, eq_handle, event}))
-    return PTL_OK;
-  return code_of(status);
+  const GetStatus status = found.object->queue.try_get(event);
+  if (status == GetStatus::ok) return PTL_OK;
+  if (status == GetStatus::contended) [[unlikely]]
+    return code_of(found.object->queue.get_slowly(event));
+  PassingPolls& polls = found.interface->physical().passing_polls();
+  if (polls.spares(found.object->queue.round_seen)) return PTL_EQ_EMPTY;
+  return poll_for_get(polls, *found.object, eq_handle, event);
 }
 
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {

@@ -11,7 +11,8 @@ using namespace lintel::api;
 
 namespace {
 constexpr unsigned portal_options = PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE | PTL_PT_FLOWCTRL |
-                                    PTL_PT_ALLOC_DISABLED | PTL_PT_MATCH_UNORDERED;
+                                    PTL_PT_ALLOC_DISABLED | PTL_PT_MATCH_UNORDERED |
+                                    PTL_LINTEL_PT_HOLD;
 constexpr Call pt_alloc{"PtlPTAlloc", "spec 3.7.1"};
 constexpr Call pt_free{"PtlPTFree", "spec 3.7.2"};
 constexpr Call pt_disable{"PtlPTDisable", "spec 3.7.3"};
@@ -53,6 +54,9 @@ int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t 
   if ((options & ~portal_options) != 0)
     return refuse_bits(PTL_ARG_INVALID, pt_alloc, "options", options,
                        "must consist of options of portal table entries");
+  if ((options & PTL_LINTEL_PT_HOLD) != 0 && (options & PTL_PT_FLOWCTRL) != 0)
+    return refuse_bits(PTL_ARG_INVALID, pt_alloc, "options", options,
+                       "must not have both PTL_PT_FLOWCTRL and PTL_LINTEL_PT_HOLD");
   EventQueueObject* event_queue = nullptr;
   if (!resolve_optional_event_queue(*interface, eq_handle, &event_queue))
     return refuse_handle(pt_alloc, "eq_handle", eq_handle, HandleType::event_queue);

@@ -9,12 +9,14 @@ namespace lintel {
 
 bool ByteRing::attach(std::byte* data, const LaneGeometry& geometry,
                       uint32_t usable_bytes) noexcept {
-  ends_.reset(new (std::nothrow) uint64_t[geometry.cells]());
+  ends_.reset(new (std::nothrow) End[geometry.cells]);
   if (ends_ == nullptr) return false;
   data_ = data;
   bytes_ = usable_bytes;
   all_bytes_ = geometry.data_bytes;
   tail_ = released_ = 0;
+  most_ends_ = geometry.cells;
+  first_end_ = next_end_ = 0;
   return true;
 }
 

@@ -47,20 +47,25 @@ class ByteRing {
     return room.end - released_ <= bytes_;
   }
   [[nodiscard]] std::byte* at(const Room& room) const noexcept { return data_ + room.offset; }
-  void take(const Room& room) noexcept {
+  // `message`: number of the message that has the payload.
+  void take(const Room& room, uint32_t message) noexcept {
     LINTEL_ASSERT(is_free(room) && room.end > tail_ && room.offset + room.bytes <= bytes_);
+    LINTEL_ASSERT(next_end_ - first_end_ < most_ends_);
     tail_ = room.end;
+    ends_[next_end_++ % most_ends_] = {tail_, message};
   }
   // The next payload is probably as long. The consumer read its cache lines a lap ago: stores would
   // get them back one after the other, and the next locked instruction would wait for all of them.
   void prefetch_behind(const Room& room) const noexcept;
 
-  // A message was published in that cell, with the bytes taken so far.
-  void note_published(uint32_t cell) noexcept { ends_[cell] = tail_; }
-  // The consumer has released that cell and all before it.
-  void note_released(uint32_t cell) noexcept {
-    LINTEL_ASSERT(ends_[cell] >= released_ && ends_[cell] <= tail_);
-    released_ = ends_[cell];
+  // The consumer has released all messages before that one.
+  void note_released(uint32_t message) noexcept {
+    for (; first_end_ != next_end_; ++first_end_) {
+      const End& end = ends_[first_end_ % most_ends_];
+      if (static_cast<int32_t>(end.message - message) >= 0) return;
+      LINTEL_ASSERT(end.tail >= released_ && end.tail <= tail_);
+      released_ = end.tail;
+    }
   }
 
  private:
@@ -73,7 +78,15 @@ class ByteRing {
   uint32_t all_bytes_ = 0;  // length of the ring; more than bytes_: it has not wrapped yet
   uint64_t tail_ = 0;       // bytes ever taken
   uint64_t released_ = 0;   // bytes ever released
-  std::unique_ptr<uint64_t[]> ends_;  // tail_ after the message of each cell
+  struct End {
+    uint64_t tail;  // tail_ after a payload
+    uint32_t message;
+  };
+  // Of the payloads that were not released, in order.
+  std::unique_ptr<End[]> ends_;
+  uint32_t most_ends_ = 0;  // one for each cell
+  uint64_t first_end_ = 0;
+  uint64_t next_end_ = 0;
 };
 
 }  // namespace lintel

@@ -6,14 +6,14 @@ namespace lintel {
 void LaneConsumer::attach(LaneControl* lane, const LaneGeometry& geometry) noexcept {
   lane_ = lane;
   ring_ = CellRing(lane, geometry);
-  next_ = {};
+  next_ = ring_.start();
   acks_.attach(lane);
   data_ = data_of(lane, geometry);
   data_bytes_ = geometry.data_bytes;
   cells_kept_ = geometry.cells / 4;
   bytes_kept_ = geometry.data_bytes / 4;
-  taken_ = published_ = lane->released.load(std::memory_order_relaxed);
-  far_bytes_ = 0;
+  released_ = lane->released.load(std::memory_order_relaxed);
+  kept_ = far_bytes_ = 0;
 }
 
 // The payload lies in the byte ring. False: no correct peer writes that.

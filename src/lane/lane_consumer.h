@@ -21,35 +21,45 @@ class LaneConsumer {
 
   // A hint: what takes the message reads the word again.
   [[nodiscard]] bool message_waits() const noexcept {
-    return next_.is_published_by(word_of(ring_.at(next_)).load(std::memory_order_relaxed));
+    return next_.is_published_by(word_of(next_.cell()).load(std::memory_order_relaxed));
   }
   [[nodiscard]] bool ready() const noexcept { return message_waits() || acks_.ready(); }
 
   // The acknowledgements of the lane.
   [[nodiscard]] LaneAckReader& acks() noexcept { return acks_; }
-  // Hands up the message that waits at the front if it is a plain put, and acknowledges it in
-  // `acks` (nullptr: there are none). `acknowledged` is set if LaneAckWriter::publish() is to
-  // follow. False: it is another message. release_taken() follows.
-  [[nodiscard, gnu::always_inline]] bool deliver_put(MessageSink& sink, Link& link,
-                                                     LaneAckWriter* acks,
-                                                     bool& acknowledged) noexcept
+  enum class Taken : uint8_t {
+    none,          // it is another message
+    put,           // release_taken() follows
+    acknowledged,  // the same, after LaneAckWriter::publish()
+  };
+  // Hands up the message that waits at the front if it is a plain put, and acknowledges it in the
+  // LaneAckWriter that find_acks() returns (nullptr: there is none).
+  template <typename FindAcks>
+  [[nodiscard, gnu::always_inline]] Taken deliver_put(MessageSink& sink, Link& link,
+                                                      const FindAcks& find_acks) noexcept
       LINTEL_REQUIRES(polling) {
-    LaneCell& cell = ring_.at(next_);
+    LaneCell& cell = next_.cell();
     const uint64_t first =
         std::atomic_ref(reinterpret_cast<uint64_t&>(cell.header)).load(std::memory_order_acquire);
     const auto word = static_cast<uint32_t>(first);
-    const bool asked = asks_for_ack(first);
     LINTEL_ASSERT(next_.is_published_by(word));
-    if (!is_plain_put(first) || (word & 0xffff) > lane_inline_bytes ||
-        (asked && (acks == nullptr || !acks->has_room()))) [[unlikely]]
-      return false;
-    if (sink.on_put(link, cell, first, word & 0xffff) && asked) {
+    if (!is_plain_put(first) || (word & 0xffff) > lane_inline_bytes) [[unlikely]]
+      return Taken::none;
+    LaneAckWriter* acks = nullptr;
+    if (asks_for_ack(first)) {
+      acks = find_acks();
+      if (acks == nullptr || !acks->has_room()) [[unlikely]]
+        return Taken::none;
+    }
+    const bool succeeded = sink.on_put(link, cell, first, word & 0xffff);
+    Taken result = Taken::put;
+    if (succeeded && acks != nullptr) {
       acks->add(static_cast<uint32_t>(HeaderWords(cell.header).rank_and_cookie() >> 32));
-      acknowledged = true;
+      result = Taken::acknowledged;
     }
     ring_.advance(next_);
-    ++taken_;
-    return true;
+    ++kept_;
+    return result;
   }
   // Describes up to `max` waiting messages without releasing them; their payloads stay in place
   // until release(). Stops before a malformed one and sets `malformed`: nothing after it can be
@@ -58,7 +68,7 @@ class LaneConsumer {
     unsigned count = 0;
     CellPlace place = next_;
     while (count < max) {
-      LaneCell& cell = ring_.at(place);
+      LaneCell& cell = place.cell();
       const uint32_t word = word_of(cell).load(std::memory_order_acquire);
       if (!place.is_published_by(word)) break;
       if (!accept(cell, word, messages[count])) [[unlikely]] {
@@ -76,22 +86,21 @@ class LaneConsumer {
   // a producer that sleeps for it must be woken (producer_sleeps()).
   [[nodiscard]] bool release(unsigned count) noexcept {
     next_ = peeked_;
-    taken_ += count;
-    return release_taken();
+    kept_ += count;
+    if (far_bytes_ < bytes_kept_) [[likely]]
+      return release_taken();
+    return publish_room();
   }
-  // The same after deliver_puts().
+  // The same after deliver_put().
   [[nodiscard]] bool release_taken() noexcept {
-    LINTEL_ASSERT(taken_ - published_ <= ring_.count());
-    if (taken_ - published_ < cells_kept_ && far_bytes_ < bytes_kept_) [[likely]]
-      return false;
-    publish_room();
-    return true;
+    LINTEL_ASSERT(kept_ <= ring_.count());
+    return kept_ >= cells_kept_ && publish_room();
   }
 
   // Publishes the room of an empty lane if the producer requested it. Returns the same as
   // release().
   [[nodiscard]] bool release_on_request() noexcept {
-    if (taken_ == published_) return false;
+    if (kept_ == 0) return false;
     if ((lane_->wants_room.load(std::memory_order_relaxed) |
          lane_->sleeps_for_room.load(std::memory_order_relaxed)) == 0) {
       return false;
@@ -102,10 +111,11 @@ class LaneConsumer {
 
   // Before sleeping, or before looking at this lane rarely: true if there was anything to publish.
   bool publish_room() noexcept {
-    if (taken_ == published_) return false;
-    published_ = taken_;
+    if (kept_ == 0) return false;
+    released_ += kept_;
+    kept_ = 0;
     far_bytes_ = 0;
-    lane_->released.store(taken_, std::memory_order_release);
+    lane_->released.store(released_, std::memory_order_release);
     return true;
   }
 
@@ -144,9 +154,9 @@ class LaneConsumer {
   uint32_t data_bytes_ = 0;
   uint32_t cells_kept_ = 0;  // room is published at the latest when it is as much as this, or
   uint32_t bytes_kept_ = 0;  // as many bytes of the byte ring
-  uint32_t taken_ = 0;       // cells released by the owner of this object
-  uint32_t published_ = 0;   // value of taken_ that was last published to the producer
-  uint32_t far_bytes_ = 0;   // bytes of the byte ring taken since then
+  uint32_t released_ = 0;    // cells released in all, as last published to the producer
+  uint32_t kept_ = 0;        // cells taken since then
+  uint32_t far_bytes_ = 0;   // the same of bytes of the byte ring
 };
 
 }  // namespace lintel

@@ -22,11 +22,11 @@ bool LaneProducer::attach(LaneControl* lane, const LaneGeometry& geometry,
   if (!bytes_.attach(data_of(lane, geometry), geometry, data_bytes)) return false;
   wants_data_ = false;
   ring_ = CellRing(lane, geometry);
-  next_ = {};
+  next_ = ring_.start();
   acks_.attach(lane);
   cells_ahead_ = geometry.cell_after(0, prefetch_distance);
-  sent_ = lane->released.load(std::memory_order_relaxed);
-  room_end_ = sent_ + geometry.cells;
+  free_ = geometry.cells;
+  room_end_ = lane->released.load(std::memory_order_relaxed) + free_;
   room_asked_ = false;
   lane_ = lane;
   return true;
@@ -35,13 +35,14 @@ bool LaneProducer::attach(LaneControl* lane, const LaneGeometry& geometry,
 // True if the consumer released cells that were not known to be free.
 bool LaneProducer::refresh_room() noexcept {
   const uint32_t released = lane_->released.load(std::memory_order_acquire);
-  const uint32_t in_flight = sent_ - released;
+  const uint32_t in_flight = sent() - released;
   // No cell was released, or the value is invalid: more cells in flight than before.
-  if (in_flight >= ring_.count() - free_cells()) return false;
+  if (in_flight >= ring_.count() - free_) return false;
   LINTEL_ASSERT(in_flight < ring_.count());
   room_end_ = released + ring_.count();
+  free_ = ring_.count() - in_flight;
   room_asked_ = false;
-  bytes_.note_released(ring_.cell_before(next_, in_flight + 1));
+  bytes_.note_released(released);
   return true;
 }
 
@@ -61,7 +62,7 @@ SendStatus LaneProducer::push_in_general(const MessageHeader& header, const Piec
     return push_far(header, pieces, count, length);
   if (!reserve_cell()) [[unlikely]]
     return refuse_full();
-  LaneCell& cell = ring_.at(next_);
+  LaneCell& cell = next_.cell();
   if (!gather(cell.payload, pieces, count)) return SendStatus::inaccessible;
   send(cell, header, static_cast<uint32_t>(length));
   return SendStatus::sent;
@@ -79,9 +80,9 @@ SendStatus LaneProducer::push_far(const MessageHeader& header, const Piece* piec
   if (!reserve_cell() || (!bytes_.is_free(room) && !(refresh_room() && bytes_.is_free(room))))
     return refuse_full();
   if (!gather(bytes_.at(room), pieces, count)) return SendStatus::inaccessible;
-  LaneCell& cell = ring_.at(next_);
+  LaneCell& cell = next_.cell();
   std::memcpy(cell.payload, &room.offset, sizeof room.offset);
-  bytes_.take(room);
+  bytes_.take(room, sent());
   send(cell, header, bytes);
   bytes_.prefetch_behind(room);
   return SendStatus::sent;

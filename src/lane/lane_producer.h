@@ -38,9 +38,9 @@ class LaneProducer {
   [[nodiscard, gnu::always_inline]] SendStatus push(const MessageHeader& header,
                                                     const Piece* pieces, unsigned count) noexcept {
     const uint64_t length = count == 0 ? 0 : pieces->length;
-    if (count > 1 || length > lane_inline_bytes || free_cells() == 0) [[unlikely]]
+    if (count > 1 || length > lane_inline_bytes || free_ == 0) [[unlikely]]
       return push_in_general(header, pieces, count);
-    LaneCell& cell = ring_.at(next_);
+    LaneCell& cell = next_.cell();
     // Payload bytes come from the application, whose memory may not be there (PTL_NI_SEGV).
     if (length != 0 && !guarded_copy(cell.payload, pieces->base, length)) [[unlikely]]
       return SendStatus::inaccessible;
@@ -50,18 +50,17 @@ class LaneProducer {
 
   // Cell of the next message; nullptr: none is known to be free.
   [[nodiscard]] LaneCell* next_cell() const noexcept {
-    return free_cells() != 0 ? &ring_.at(next_) : nullptr;
+    return free_ != 0 ? &next_.cell() : nullptr;
   }
   // Sends the message in next_cell(), as Transport::publish().
   [[gnu::always_inline]] void publish(LaneCell& cell, uint64_t first_word,
                                       uint32_t length) noexcept {
-    LINTEL_ASSERT(free_cells() != 0 && free_cells() <= ring_.count());
-    LINTEL_ASSERT(&cell == &ring_.at(next_) && length <= lane_max_payload_bytes);
+    LINTEL_ASSERT(free_ != 0 && free_ <= ring_.count());
+    LINTEL_ASSERT(&cell == &next_.cell() && length <= lane_max_payload_bytes);
     LINTEL_ASSERT(static_cast<uint32_t>(first_word) == 0);
     std::atomic_ref(reinterpret_cast<uint64_t&>(cell.header))
         .store(first_word | next_.link_word(length), std::memory_order_release);
-    bytes_.note_published(next_.cell());
-    ++sent_;
+    --free_;
     ring_.advance(next_);
     prefetch_ahead(length);
   }
@@ -90,7 +89,7 @@ class LaneProducer {
   // is attached. For debuggers.
   [[nodiscard]] uint32_t cells() const noexcept { return attached() ? ring_.count() : 0; }
   [[nodiscard]] uint32_t cells_in_flight() const noexcept {
-    return cells() - (attached() ? free_cells() : 0);
+    return cells() - (attached() ? free_ : 0);
   }
 
  private:
@@ -100,9 +99,9 @@ class LaneProducer {
   static constexpr uint32_t stream_length = 4;
 
   bool refresh_room() noexcept;
-  // Number of free cells, as far as known.
-  [[nodiscard]] uint32_t free_cells() const noexcept { return room_end_ - sent_; }
-  bool reserve_cell() noexcept { return free_cells() != 0 || refresh_room(); }
+  // Number of cells published in all, modulo 2^32.
+  [[nodiscard]] uint32_t sent() const noexcept { return room_end_ - free_; }
+  bool reserve_cell() noexcept { return free_ != 0 || refresh_room(); }
   SendStatus refuse_full() noexcept;
   SendStatus push_in_general(const MessageHeader& header, const Piece* pieces,
                              unsigned count) noexcept;
@@ -132,7 +131,7 @@ class LaneProducer {
   void prefetch_ahead(uint32_t length) noexcept {
     const uint32_t streak = streak_.load(std::memory_order_relaxed) + 1;
     streak_.store(streak, std::memory_order_relaxed);
-    if (streak <= stream_length || free_cells() <= prefetch_distance) return;
+    if (streak <= stream_length || free_ <= prefetch_distance) return;
     const auto* cell = reinterpret_cast<const std::byte*>(&ring_.beyond(next_, cells_ahead_));
     prefetch_for_write(cell);
     if (length > lane_near_bytes && length <= lane_inline_bytes) prefetch_for_write(cell + 64);
@@ -143,8 +142,8 @@ class LaneProducer {
   LaneAckWriter acks_;
   ByteRing bytes_;
   uint32_t cells_ahead_ = 0;  // distance from the next cell to the one to be prefetched
-  uint32_t sent_ = 0;         // cells published in all, modulo 2^32
-  uint32_t room_end_ = 0;     // value of sent_ up to which cells are known to be free
+  uint32_t free_ = 0;         // cells that are known to be free
+  uint32_t room_end_ = 0;     // value of sent() when these have been published
   bool room_asked_ = false;   // room was requested since cells were last released
   bool wants_data_ = false;
   std::atomic<uint32_t> streak_{0};   // messages sent since one came in the other direction

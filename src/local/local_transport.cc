@@ -117,16 +117,16 @@ unsigned LocalTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   unsigned total = 0;
   // All that is there: the core polls again only after another send.
   while (total < budget) {
-    bool acknowledged = false;
+    auto taken = LaneConsumer::Taken::none;
     uint32_t cookie;
-    if (consumer_.message_waits() &&
-        consumer_.deliver_put(sink, link_, &producer_.acks(), acknowledged)) [[likely]] {
-      if (acknowledged) producer_.acks().publish();
+    if (consumer_.message_waits())
+      taken = consumer_.deliver_put(sink, link_, [this] { return &producer_.acks(); });
+    if (taken != LaneConsumer::Taken::none) [[likely]] {
+      if (taken == LaneConsumer::Taken::acknowledged) producer_.acks().publish();
       static_cast<void>(consumer_.release_taken());
       ++total;
     } else if (consumer_.acks().take_single(cookie)) {
-      sink.on_acknowledgements(link_, &cookie, 1);
-      ++total;
+      total += sink.on_acknowledgement(link_, cookie);
     } else if (consumer_.ready()) {
       total += take_burst(sink, budget - total);
     } else {

@@ -1,4 +1,4 @@
-// What differs between drivers: contexts, queues, events, and the functions that take them.
+// Differences between drivers: contexts, queues, events, and the functions that take them.
 // DriverMemory makes a MemoryKind of it. Thread-safe; nothing throws.
 #pragma once
 
@@ -63,5 +63,10 @@ class DeviceDriver {
   [[nodiscard]] virtual void* allocate(int device, uint64_t bytes) noexcept = 0;
   virtual void release(void* base) noexcept = 0;
 };
+
+// Writes that `function` of the driver failed with this error, unless it did so within the last
+// seconds. `bytes`: length that it was called for, or 0.
+void say_driver_fault(uint8_t kind, const char* driver, int error, const char* function,
+                      size_t bytes, const char* text) noexcept;
 
 }  // namespace lintel

@@ -3,7 +3,16 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <new>
 #include <utility>
+
+#include "util/assert.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/never_destroyed.h"
 
 namespace lintel {
 
@@ -24,6 +33,16 @@ CopyStatus status_of(Outcome outcome) {
       return CopyStatus::failed;
   }
   return CopyStatus::failed;
+}
+
+struct Said {
+  Mutex lock;
+  SaidRecently recently;
+};
+
+Said& said() {
+  static NeverDestroyed<Said> said;
+  return said.get();
 }
 
 }  // namespace
@@ -148,6 +167,96 @@ int DriverMemory::dmabuf(const void* address, uint64_t length, uint64_t* offset)
   const int descriptor = driver_->dmabuf(context, allocation, &start);
   *offset = begin - start;
   return descriptor;
+}
+
+namespace {
+
+bool is_same(const ExportedAllocation& a, const ExportedAllocation& b) {
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+bool overlaps(const ExportedAllocation& a, const ExportedAllocation& b) {
+  return a.process == b.process && a.base < b.base + b.length && b.base < a.base + a.length;
+}
+
+}  // namespace
+
+// Two allocations of a process have no address in common, so the earlier one is gone.
+void ImportCache::drop_stale(const ExportedAllocation& exported) {
+  std::erase_if(imports_, [&](const Import& import) {
+    if (import.users != 0 || !overlaps(import.exported, exported)) return false;
+    driver_.close(import.base);
+    return true;
+  });
+}
+
+bool ImportCache::make_room() {
+  if (imports_.size() < max_imports) return true;
+  auto oldest = imports_.end();
+  for (auto import = imports_.begin(); import != imports_.end(); ++import)
+    if (import->users == 0 && (oldest == imports_.end() || import->last_use < oldest->last_use))
+      oldest = import;
+  if (oldest == imports_.end()) return false;
+  driver_.close(oldest->base);
+  imports_.erase(oldest);
+  return true;
+}
+
+void* ImportCache::map(const ExportedAllocation& exported) {
+  void* const base = driver_.open(exported);
+  if (base == nullptr) return nullptr;
+  DeviceAllocation mapped;
+  DeviceContext context;
+  if (driver_.describe(base, &mapped, &context) &&
+      mapped.base + mapped.length - reinterpret_cast<uintptr_t>(base) >= exported.length)
+    return base;
+  driver_.close(base);  // shorter than its exporter says
+  return nullptr;
+}
+
+void* ImportCache::open(const ExportedAllocation& exported) noexcept {
+  if (exported.process == static_cast<uint32_t>(getpid()) || exported.length == 0 ||
+      exported.base + exported.length < exported.base)
+    return nullptr;
+  LockGuard guard(lock_);
+  for (Import& import : imports_)
+    if (is_same(import.exported, exported)) {
+      ++import.users;
+      import.last_use = ++uses_;
+      return import.base;
+    }
+  try {
+    drop_stale(exported);
+    if (!make_room()) return nullptr;
+    imports_.reserve(imports_.size() + 1);
+    void* const base = map(exported);
+    if (base != nullptr) imports_.push_back({exported, base, 1, ++uses_});
+    return base;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+void ImportCache::close(void* base) noexcept {
+  LockGuard guard(lock_);
+  const auto import = std::find_if(imports_.begin(), imports_.end(),
+                                   [&](const Import& each) { return each.base == base; });
+  LINTEL_ASSERT(import != imports_.end() && import->users != 0);
+  if (import != imports_.end() && import->users != 0) --import->users;
+}
+
+void say_driver_fault(uint8_t kind, const char* driver, int error, const char* function,
+                      size_t bytes, const char* text) noexcept {
+  {
+    Said& before = said();
+    LockGuard guard(before.lock);
+    const uint64_t key = uint64_t{kind} << 32 | static_cast<uint32_t>(error);
+    if (!before.recently.is_due(key, now_ns())) return;
+  }
+  char length[40] = "";
+  if (bytes != 0) std::snprintf(length, sizeof length, " of %zu bytes", bytes);
+  log_message(LogLevel::error, "the driver of an accelerator failed: %s, %s%s: %s (%d)", driver,
+              function, length, text, error);
 }
 
 }  // namespace lintel

@@ -1,4 +1,4 @@
-// What is known of each driver, for ptl_info. Set-up path.
+// Reports about each driver, for ptl_info. Set-up path.
 #pragma once
 
 #include <string>

@@ -57,9 +57,9 @@ struct Functions {
   Result (*export_memory)(IpcHandle* handle, void* pointer);
   Result (*open_memory)(void** pointer, IpcHandle handle, unsigned flags);
   Result (*close_memory)(void* pointer);
-  // Those of newer versions, or nullptr.
+  // Functions of newer versions, or nullptr.
   Result (*device_uuid)(Uuid* uuid, int device);
-  // Of the HSA runtime, on which HIP is built.
+  // A function of the HSA runtime, on which HIP is built.
   int (*export_dmabuf)(const void* pointer, size_t bytes, int* descriptor, uint64_t* offset);
 };
 

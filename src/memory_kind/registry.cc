@@ -58,7 +58,7 @@ class Registry {
   void forget(MemoryKind& kind);
   [[nodiscard]] std::vector<DriverReport> reports();
 
-  // Those in use. Entries are written before the count, and stay.
+  // Kinds in use. Entries are written before the count, and stay.
   std::array<MemoryKind*, driver_count + 1> kinds{};
   std::atomic<size_t> count{0};
   // Libraries that the process had loaded when drivers were last looked for.
@@ -172,7 +172,7 @@ void Registry::look(std::string_view to_load) {
     else
       rows_[i].text = "PTL_DEVICE_MEMORY=" + config_display(ConfigKey::device_memory);
   }
-  // Those that were loaded here need no other look.
+  // Libraries that were loaded here need no other look.
   libraries_seen.store(loaded_libraries(), std::memory_order_release);
 }
 

@@ -1,4 +1,4 @@
-// What the drivers of CUDA and HIP have in common: streams, events, results, handles for other
+// The common part of the drivers of CUDA and HIP: streams, events, results, handles for other
 // processes. `Api` says in what they differ; see CudaApi (cuda_driver.cc) and HipApi. Message path:
 // start().
 #pragma once
@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "memory_kind/device_driver.h"
-#include "memory_kind/driver_faults.h"
 #include "memory_kind/stream_numbers.h"
 
 namespace lintel {

@@ -10,7 +10,6 @@
 #include <new>
 #include <vector>
 
-#include "memory_kind/driver_faults.h"
 #include "memory_kind/known_drivers.h"
 #include "memory_kind/ze_functions.h"
 #include "util/lock.h"

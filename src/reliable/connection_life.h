@@ -35,6 +35,12 @@ class Opening {
     return next_attempt_ns_ = now_ns + (first_gap_ns << std::min(attempts_++, most_doublings));
   }
   [[nodiscard]] uint64_t next_attempt_ns() const noexcept { return next_attempt_ns_; }
+  // Number of attempts since it was started or challenged.
+  [[nodiscard]] unsigned attempts() const noexcept { return attempts_; }
+  // Whether the peer may be called, or challenge, by another path than that of the route.
+  [[nodiscard]] bool seeks_path() const noexcept {
+    return !challenged_ || attempts_ > most_connects;
+  }
   void note_route(ResolveStatus status) noexcept { route_ = status; }
   [[nodiscard]] bool is_routed() const noexcept { return route_ == ResolveStatus::resolved; }
   [[nodiscard]] bool is_unreachable() const noexcept {
@@ -81,6 +87,8 @@ class Opening {
  private:
   static constexpr uint64_t first_gap_ns = 2'000'000;
   static constexpr unsigned most_doublings = 6;
+  // Maximum number of attempts by the path of a challenge alone: for about 60 ms.
+  static constexpr unsigned most_connects = 4;
 
   uint8_t nonce_[nonce_bytes];
   uint64_t cookie_ = 0;  // of the target's challenge

@@ -44,10 +44,17 @@ class FaultyLink final : public PacketLink {
                            Route& route) noexcept override {
     return link_->adopt(peer, from, route);
   }
+  [[nodiscard]] unsigned ways_to(ProcessId peer,
+                                 LinkAddress (&to)[most_ways]) const noexcept override {
+    return link_->ways_to(peer, to);
+  }
+  [[nodiscard]] LinkAddress with_rail(ProcessId peer,
+                                      const LinkAddress& to) const noexcept override {
+    return link_->with_rail(peer, to);
+  }
   [[nodiscard]] unsigned pair_rails(ProcessId peer, const RailAddress* rails, unsigned count,
-                                    const LinkAddress& first,
                                     LinkAddress (&to)[most_rails]) const noexcept override {
-    return link_->pair_rails(peer, rails, count, first, to);
+    return link_->pair_rails(peer, rails, count, to);
   }
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept override;
   [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept override {

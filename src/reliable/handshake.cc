@@ -125,7 +125,8 @@ void Handshake::send(FrameType type, const LinkAddress& to, uint64_t receiver_nu
   FrameHeader header{};
   header.type = type;
   header.connection = receiver_number;
-  send_frame(context_.link, header, &body, sizeof body, to);
+  send_frame(context_.link, header, &body, sizeof body,
+             context_.link.with_rail({body.to_nid, body.to_pid}, to));
 }
 
 void Handshake::start(Connection& connection, uint64_t now_ns) noexcept {
@@ -149,9 +150,21 @@ void Handshake::attempt(Connection& connection, uint64_t now_ns) noexcept {
   body.number = connection.life.number();
   body.mtu = taken_bytes(connection);
   opening.write_to(body);
+  if (opening.attempts() > 1 && opening.seeks_path()) call_elsewhere(connection, body);
   if (opening.is_challenged()) proof_.prove(ProofRole::connect, body, body.nonce, body.number);
   send(opening.is_challenged() ? FrameType::connect : FrameType::hello,
        connection.life.route().address, 0, body);
+}
+
+// Its path, or that of its challenge, may be cut. The others are tried in turn.
+void Handshake::call_elsewhere(const Connection& connection, const HandshakeBody& body) noexcept {
+  LinkAddress ways[most_ways];
+  const unsigned count = context_.link.ways_to(connection.peer, ways);
+  if (count == 0) return;
+  FrameHeader header{};
+  header.type = FrameType::hello;
+  const unsigned attempt = connection.life.opening()->attempts();
+  send_frame(context_.link, header, &body, sizeof body, ways[(attempt - 1) % count]);
 }
 
 uint64_t Handshake::go_on(Connection& connection, bool unreachable, uint64_t now_ns,
@@ -237,16 +250,23 @@ void Handshake::take_refusal(Connection& connection, RefuseCause cause, uint64_t
                                           now_ns);
 }
 
-// The connection that a frame answers, if it is one that waits for an answer from there.
+// The connection that a frame answers, if it is one that waits for an answer from there. The route
+// of one that seeks a path leads there from now on.
 Connection* Handshake::awaiting(const InboundFrame& frame,
                                 const FrameHeader& header) const noexcept {
   Connection* const connection = context_.table.by_number(header.connection);
   if (connection == nullptr) return nullptr;
   const LockGuard guard(connection->lock);
-  const ConnectionLife& life = connection->life;
-  const bool fits = life.is(ConnectionState::opening) && life.number() == header.connection &&
-                    life.opening()->is_routed() && life.route().address == *frame.from;
-  return fits ? connection : nullptr;
+  ConnectionLife& life = connection->life;
+  if (!life.is(ConnectionState::opening) || life.number() != header.connection ||
+      !life.opening()->is_routed())
+    return nullptr;
+  if (life.route().address == *frame.from) return connection;
+  Route route;
+  if (!life.opening()->seeks_path() || !context_.link.adopt(connection->peer, *frame.from, route))
+    return nullptr;
+  life.set_route(route);
+  return connection;
 }
 
 void Handshake::take_challenge(Connection& connection, const HandshakeBody& body,
@@ -340,7 +360,7 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
   if (peer == context_.link.id() || !is_plausible(body) ||
       !cookies_.is_good(body.cookie, *frame.from, body, last_number_of(peer), now_ns)) {
     if (again && known->life.cookie() == body.cookie)
-      return send_accept(*known, body);  // ours was lost
+      return send_accept(*known, *frame.from, body);  // ours was lost
     context_.counters.strangers.increment();
     // The cookie may be too old, or of an earlier connection: the caller continues with a new one.
     return take_hello(frame, body, now_ns);
@@ -359,7 +379,7 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
              context_.link.name(), ProcessText(peer.nid, peer.pid).c_str());
     return;
   }
-  if (again) return send_accept(*known, body);
+  if (again) return send_accept(*known, *frame.from, body);
   Connection* const connection = place_for(peer, now_ns);
   if (connection == nullptr) return refuse(frame, body, RefuseCause::no_room, now_ns);
   // No lock is taken yet, as in take_accept(). A thread that sends may start to open the
@@ -382,7 +402,7 @@ void Handshake::take_connect(const InboundFrame& frame, const HandshakeBody& bod
     connection->life.note_call(route, body.cookie);
     establish(*connection, body, std::move(secure), now_ns);
   }
-  send_accept(*connection, body);
+  send_accept(*connection, *frame.from, body);
 }
 
 // The caller's number of its last connection with us; 0: there was none.
@@ -411,14 +431,15 @@ Connection* Handshake::place_for(ProcessId peer, uint64_t now_ns) noexcept {
   }
 }
 
-void Handshake::send_accept(const Connection& connection, const HandshakeBody& body) noexcept {
+void Handshake::send_accept(const Connection& connection, const LinkAddress& to,
+                            const HandshakeBody& body) noexcept {
   HandshakeBody answer = own_body(connection.peer);
   answer.number = connection.life.number();
   answer.mtu = taken_bytes(connection);
   if (const SecureChannel* const secure = connection.protection.channel())
     std::memcpy(answer.share, secure->own_share, share_bytes);
   proof_.prove(ProofRole::accept, answer, body.nonce, body.number);
-  send(FrameType::accept, connection.life.route().address, body.number, answer);
+  send(FrameType::accept, to, body.number, answer);
 }
 
 // Both sides have proven what they had to.
@@ -434,10 +455,12 @@ void Handshake::establish(Connection& connection, const HandshakeBody& body,
   const uint64_t shortest_timeout_ns = context_.settings.shortest_timeout_ns;
   connection.send.open(context_.settings.first_sequence, limits, shortest_timeout_ns);
   LinkAddress paths[most_rails];
-  const unsigned count = context_.link.pair_rails(connection.peer, body.rails, body.rail_count,
-                                                  connection.life.route().address, paths);
+  const unsigned count =
+      context_.link.pair_rails(connection.peer, body.rails, body.rail_count, paths);
   if (count > 1) {
-    connection.send.window.add_paths({paths, count}, limits, shortest_timeout_ns, now_ns);
+    connection.send.window.add_paths({paths, count}, context_.link.properties().rails_used,
+                                     connection.life.route().address, limits, shortest_timeout_ns,
+                                     now_ns);
     context_.timers.set(connection, now_ns);
   }
   connection.publish_data_bytes();

@@ -53,6 +53,8 @@ class Handshake {
   HandshakeBody own_body(ProcessId to) const noexcept;
   void send(FrameType type, const LinkAddress& to, uint64_t receiver_number,
             const HandshakeBody& body) noexcept;
+  void call_elsewhere(const Connection& connection, const HandshakeBody& body) noexcept
+      LINTEL_REQUIRES(connection.lock);
   void attempt(Connection& connection, uint64_t now_ns) noexcept LINTEL_REQUIRES(connection.lock);
   Connection* awaiting(const InboundFrame& frame, const FrameHeader& header) const noexcept;
   void take_challenge(Connection& connection, const HandshakeBody& body, uint64_t now_ns) noexcept;
@@ -68,7 +70,8 @@ class Handshake {
               uint64_t now_ns) noexcept;
   uint64_t last_number_of(ProcessId peer) const;
   Connection* place_for(ProcessId peer, uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
-  void send_accept(const Connection& connection, const HandshakeBody& body) noexcept;
+  void send_accept(const Connection& connection, const LinkAddress& to,
+                   const HandshakeBody& body) noexcept;
   void establish(Connection& connection, const HandshakeBody& body,
                  std::unique_ptr<SecureChannel> secure, uint64_t now_ns) noexcept
       LINTEL_REQUIRES(connection.lock);

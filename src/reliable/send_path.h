@@ -290,6 +290,7 @@ struct FurtherPaths {
   LinkAddress to[most_rails];     // addresses of frames by each
   uint64_t most_bytes = 0;        // SendLimits::window_bytes
   uint8_t count = 0;              // of `path`
+  uint8_t most_used = 0;          // of the paths that work; later ones stand in for them
   uint8_t heard = 0;              // index of the path by which the peer was heard last
 };
 static_assert(sizeof(FurtherPaths) <= (most_rails - 1) * 1024);

@@ -17,18 +17,25 @@ void SendWindow::open(uint32_t first_sequence, const SendLimits& limits,
   first_.open(0, limits, shortest_timeout_ns);
 }
 
-void SendWindow::add_paths(std::span<const LinkAddress> to, const SendLimits& limits,
+void SendWindow::add_paths(std::span<const LinkAddress> to, uint8_t most_used,
+                           const LinkAddress& proven, const SendLimits& limits,
                            uint64_t shortest_timeout_ns, uint64_t now_ns) noexcept {
   LINTEL_ASSERT(empty() && further_ == nullptr && to.size() > 1 && to.size() <= most_rails);
+  const auto works = std::find_if(to.begin(), to.end(), [&](const LinkAddress& address) {
+    return address.without_rail() == proven;
+  });
+  if (works == to.end()) return;
   further_.reset(new (std::nothrow) FurtherPaths);
   if (further_ == nullptr) return;
   unusual_ |= several_paths;
   further_->most_bytes = limits.window_bytes;
+  further_->count = static_cast<uint8_t>(to.size() - 1);
+  further_->most_used = most_used;
+  further_->heard = static_cast<uint8_t>(works - to.begin());
   std::copy(to.begin(), to.end(), further_->to);
-  while (further_->count + 1u < to.size()) {
-    const uint8_t index = ++further_->count;
-    path(index).open(index, limits, shortest_timeout_ns);
-    further_->health[index].suspend(now_ns);
+  for (uint8_t i = 0; i < to.size(); ++i) {
+    if (i != 0) path(i).open(i, limits, shortest_timeout_ns);
+    if (i != further_->heard) further_->health[i].suspend(now_ns);
   }
 }
 
@@ -90,9 +97,12 @@ SendPath* SendWindow::pick_path(unsigned refused) noexcept {
   if (in_flight != 0 && in_flight + charge > further_->most_bytes) return nullptr;
   SendPath* best = nullptr;
   bool is_preferred = true;
-  for (unsigned i = 0; i < paths(); ++i) {
+  unsigned left = further_->most_used;
+  for (unsigned i = 0; i < paths() && left != 0; ++i) {
     SendPath& candidate = path(i);
-    if (!works(candidate) || (refused >> i & 1) != 0) continue;
+    if (!works(candidate)) continue;
+    --left;
+    if ((refused >> i & 1) != 0) continue;
     const bool waits = lost_frames_ == 0 && candidate.awaits_room_for_burst(queue_.unsent_bytes());
     if (candidate.has_room(charge) && !waits) {
       if (is_preferred) return &candidate;

@@ -111,10 +111,12 @@ class SendWindow {
  public:
   void open(uint32_t first_sequence, const SendLimits& limits,
             uint64_t shortest_timeout_ns) noexcept;
-  // Connection path, after open(): the addresses of frames by the first path and by further ones,
-  // which are to be tried. Without memory there are none.
-  void add_paths(std::span<const LinkAddress> to, const SendLimits& limits,
-                 uint64_t shortest_timeout_ns, uint64_t now_ns) noexcept;
+  // Connection path, after open(): the addresses of frames by the first path and by further ones.
+  // That to `proven` works, regardless of the rail; the others are to be tried. Without memory, or
+  // if `proven` is none of them, there are none.
+  // `most_used`: maximum number of paths that frames take.
+  void add_paths(std::span<const LinkAddress> to, uint8_t most_used, const LinkAddress& proven,
+                 const SendLimits& limits, uint64_t shortest_timeout_ns, uint64_t now_ns) noexcept;
   // Removes and returns all queued frames. The caller releases them.
   [[nodiscard]] FrameBuffer* take_all() noexcept;
 

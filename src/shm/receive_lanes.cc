@@ -19,42 +19,52 @@ ReceiveLanes::ReceiveLanes(const Segment& segment, Malformed on_malformed)
   active_.reserve(lanes_.size());
 }
 
+[[gnu::always_inline]] inline LaneConsumer::Taken ReceiveLanes::deliver_put(MessageSink& sink,
+                                                                            Lane& lane) noexcept {
+  note_received();
+  return lane.consumer.deliver_put(
+      sink, *lane.link, [&lane]() LINTEL_REQUIRES(polling) { return lane.link->sender.acks(); });
+}
+
 // Delivers and acknowledges the puts at the front of the lane, up to another message. Straight code
 // for a single one.
-unsigned ReceiveLanes::take_messages(MessageSink& sink, Lane& lane, unsigned budget) noexcept {
-  note_received();
-  LaneSender& sender = lane.link->sender;
-  bool acknowledged = false;
-  if (!lane.consumer.deliver_put(sink, *lane.link, sender.acks(), acknowledged)) [[unlikely]]
-    return take_burst(sink, lane, budget);
-  unsigned count = 1;
+unsigned ReceiveLanes::take_messages(MessageSink& sink, Lane& lane) noexcept {
+  const Taken taken = deliver_put(sink, lane);
+  if (taken == Taken::none) [[unlikely]]
+    return take_burst(sink, lane, burst);
   if (lane.consumer.message_waits()) [[unlikely]]
-    count += take_more(sink, lane, std::min(burst, budget) - 1, acknowledged);
-  if (acknowledged) sender.publish_acks();
+    return take_more(sink, lane, taken == Taken::acknowledged);
+  end_delivery(lane, taken == Taken::acknowledged);
+  return 1;
+}
+
+[[gnu::noinline]] unsigned ReceiveLanes::take_more(MessageSink& sink, Lane& lane,
+                                                   bool acknowledged) noexcept {
+  unsigned count = 1;
+  while (count != burst && lane.consumer.message_waits()) {
+    const Taken taken = deliver_put(sink, lane);
+    if (taken == Taken::none) break;
+    acknowledged |= taken == Taken::acknowledged;
+    ++count;
+  }
+  end_delivery(lane, acknowledged);
+  // A stream of messages must not hold up acknowledgements.
+  return lane.consumer.acks().ready() ? count + take_acks(sink, lane) : count;
+}
+
+[[gnu::always_inline]] inline void ReceiveLanes::end_delivery(Lane& lane,
+                                                              bool acknowledged) noexcept {
+  if (acknowledged) lane.link->sender.publish_acks();
   note_delivery(lane);
   if (lane.consumer.release_taken()) [[unlikely]]
     wake_sleeping_producer(lane);
-  // A stream of messages must not hold up acknowledgements.
-  return count == 1 || !lane.consumer.acks().ready() ? count : count + take_acks(sink, lane);
-}
-
-[[gnu::noinline]] unsigned ReceiveLanes::take_more(MessageSink& sink, Lane& lane, unsigned most,
-                                                   bool& acknowledged) noexcept {
-  unsigned count = 0;
-  while (count != most && lane.consumer.message_waits()) {
-    note_received();
-    if (!lane.consumer.deliver_put(sink, *lane.link, lane.link->sender.acks(), acknowledged)) break;
-    ++count;
-  }
-  return count;
 }
 
 unsigned ReceiveLanes::take_acks(MessageSink& sink, Lane& lane) noexcept {
   uint32_t cookie;
   if (!lane.consumer.acks().take_single(cookie)) return take_burst(sink, lane, burst);
   note_delivery(lane);
-  sink.on_acknowledgements(*lane.link, &cookie, 1);
-  return 1;
+  return sink.on_acknowledgement(*lane.link, cookie);
 }
 
 unsigned ReceiveLanes::poll_hot(MessageSink& sink, unsigned budget) noexcept {
@@ -64,8 +74,7 @@ unsigned ReceiveLanes::poll_hot(MessageSink& sink, unsigned budget) noexcept {
     if (hot_count_ == 0) break;
     Lane& lane = *hot_[next_hot_];
     if (lane.consumer.acks().ready()) total += take_acks(sink, lane);
-    if (lane.hot && lane.consumer.message_waits())
-      total += take_messages(sink, lane, budget - std::min(total, budget - 1));
+    if (lane.hot && lane.consumer.message_waits()) total += take_messages(sink, lane);
     if (lane.hot) ++next_hot_;  // otherwise another took its place
   }
   return total;

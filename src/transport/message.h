@@ -14,7 +14,7 @@ namespace lintel {
 
 // Bumped whenever MessageHeader or the meaning of one of its fields changes; transports exchange it
 // when they connect and refuse peers that speak another version.
-inline constexpr uint16_t message_version = 6;
+inline constexpr uint16_t message_version = 7;
 
 enum class MessageKind : uint8_t {
   none = 0,
@@ -37,14 +37,17 @@ enum class MessageKind : uint8_t {
   data,        // the bytes at `remote_offset` of transfer `cookie`
   connection,  // between two ends of one transport, which never hands it up
   refusal,     // refusal of a request with flag_tell_refusal and without answer: for the log
+  // The target holds requests to portal table entry `pt_index`: further ones are to wait. Or,
+  // without holds_requests, it holds none any more.
+  hold,
 };
-inline constexpr unsigned message_kinds = 13;
+inline constexpr unsigned message_kinds = 14;
 
 // Name of a kind, for texts. The kind may be one that came from outside.
 [[nodiscard]] constexpr const char* kind_name(MessageKind kind) noexcept {
   constexpr const char* names[message_kinds] = {
-      "message",   "put",   "get",          "atomic", "fetch_atomic", "swap",   "ack",
-      "ack_batch", "reply", "data_request", "data",   "connection",   "refusal"};
+      "message",   "put",   "get",          "atomic", "fetch_atomic", "swap",    "ack",
+      "ack_batch", "reply", "data_request", "data",   "connection",   "refusal", "hold"};
   const auto index = static_cast<unsigned>(kind);
   return names[index < message_kinds ? index : 0];
 }
@@ -60,6 +63,8 @@ inline constexpr uint8_t flag_known = 0x7f;
 
 // Bits of MessageHeader::modes in answers.
 inline constexpr uint8_t answer_source_fault = 0x01;  // the initiator's own memory is inaccessible
+// Bits of MessageHeader::modes in messages of kind hold.
+inline constexpr uint8_t holds_requests = 0x01;
 // Bits of MessageHeader::modes in data messages.
 inline constexpr uint8_t data_for_reply = 0x01;  // the cookie names an Operation, not a Transfer
 inline constexpr uint8_t data_stays = 0x02;      // used by the sender's transport: payload_stays()

@@ -51,6 +51,8 @@ static_assert(sizeof(LinkAddress) == 32);
 
 // Maximum number of ports that a process uses for one peer, the first one included.
 inline constexpr unsigned most_rails = 4;
+// Maximum number of addresses by which a peer is called: see PacketLink::ways_to().
+inline constexpr unsigned most_ways = 2 * most_rails - 1;
 
 // A port of a process beyond its first one, as it tells its peers in a handshake.
 struct RailAddress {
@@ -132,6 +134,7 @@ struct LinkProperties {
   LinkAddress own_address{};  // address of this process in `from` of its frames
   std::array<RailAddress, most_rails - 1> rails{};  // its further ports
   uint8_t rail_count = 0;
+  uint8_t rails_used = most_rails;  // maximum number of rails by which frames go to one peer
   // The bits of addresses that name the host, and not one of its processes.
   LinkAddress host_mask = LinkAddress::filled_with(std::byte{0xff});
   uint32_t mtu = 0;  // bytes of the largest frame that can be sent or received
@@ -202,12 +205,24 @@ class PacketLink {
   [[nodiscard]] virtual bool adopt(ProcessId peer, const LinkAddress& from,
                                    Route& route) noexcept = 0;
 
+  // Connection path; any thread. Where `peer` may be reached though none of its further ports is
+  // known: its first address, then guesses by the further rails of this process. Returns how many;
+  // 0: by its first address alone.
+  [[nodiscard]] virtual unsigned ways_to(ProcessId /*peer*/,
+                                         LinkAddress (&/*to*/)[most_ways]) const noexcept {
+    return 0;
+  }
+  // Connection path; any thread. Returns the address, of resolve() or of a frame from `peer`, with
+  // the rail by which to send there before the rails are paired.
+  [[nodiscard]] virtual LinkAddress with_rail(ProcessId /*peer*/,
+                                              const LinkAddress& to) const noexcept {
+    return to;
+  }
   // Connection path; any thread. Pairs the further rails of this process with those that `peer` has
-  // told, each one once, where they reach each other. `to`: the addresses of frames by the first
-  // rails of both, which is that of resolve(), and by each pair. Returns how many; 0 or 1: there is
-  // no pair.
+  // told, each one once. `to`: the addresses of frames by the first rails of both, and by each
+  // pair, in the order in which frames fill them. Returns how many; 0 or 1: there is no pair.
   [[nodiscard]] virtual unsigned pair_rails(ProcessId /*peer*/, const RailAddress* /*rails*/,
-                                            unsigned /*count*/, const LinkAddress& /*first*/,
+                                            unsigned /*count*/,
                                             LinkAddress (&/*to*/)[most_rails]) const noexcept {
     return 0;
   }

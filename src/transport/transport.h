@@ -153,6 +153,12 @@ class MessageSink {
       on_messages(link, &message, 1);
     }
   }
+  // The same for a single one. Returns 1.
+  [[gnu::noinline]] virtual unsigned on_acknowledgement(Link& link, uint32_t cookie) noexcept
+      LINTEL_REQUIRES(polling) {
+    on_acknowledgements(link, &cookie, 1);
+    return 1;
+  }
   // The peer is gone; remote accesses under way have been ended before. A later incarnation is
   // announced by on_new_link(), or found by connect(), and may get this Link again.
   virtual void on_peer_failed(Link& link) noexcept LINTEL_REQUIRES(polling) = 0;

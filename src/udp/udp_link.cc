@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "portals4.h"
 #include "util/node_identity.h"
@@ -50,7 +51,9 @@ OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& 
       .receives_by_system_call = true,
       .descriptor = socket.descriptor(),
   };
+  link->properties_.rails_used = settings.rails.used;
   for (const UdpRail& rail : settings.rails.further) {
+    link->properties_.device += "+" + rail.interface;
     RailAddress& told = link->properties_.rails[link->properties_.rail_count++];
     std::memcpy(told.bytes.data(), &rail.address, sizeof rail.address);
     told.mtu = rail.mtu;
@@ -61,19 +64,30 @@ OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& 
   return OpenStatus::opened;
 }
 
-// Datagrams to an address of this node pass the loopback, whose frames are long.
+uint32_t UdpLink::most_payload_to(ProcessId peer) const noexcept {
+  constexpr uint32_t ip_and_udp_bytes = 20 + 8;
+  const uint32_t first_mtu = has_rails_to(peer) ? socket_.rails().first_mtu : 0;
+  return first_mtu == 0 ? mtu() : std::clamp(first_mtu - ip_and_udp_bytes, least_mtu, mtu());
+}
+
+uint32_t UdpLink::payload_to(ProcessId peer, const LinkAddress& to) noexcept {
+  const uint32_t payload = socket_.route_payload_bytes(to);
+  if (payload == 0) return 0;
+  if (payload < least_mtu) socket_.permit_fragments();
+  return std::clamp(payload, least_mtu, most_payload_to(peer));
+}
+
+// Datagrams to an address of this node pass the loopback, whose frames are long. Without a route
+// to the first address of a peer, another rail may reach it.
 ResolveStatus UdpLink::resolve(ProcessId peer, Route& route, std::string* reason) noexcept {
   if (peer.pid >= PTL_PID_MAX || (!socket_.host().ipv6 && !is_ipv4_host(peer.nid))) {
     if (reason != nullptr) *reason = "no process has such an address";
     return ResolveStatus::unreachable;
   }
   route.address = udp_address_of(socket_.host(), peer);
-  const uint32_t payload = socket_.route_payload_bytes(route.address);
-  route.mtu = payload == 0 ? 0 : std::clamp(payload, least_mtu, mtu());
-  if (payload != 0) {
-    if (payload < least_mtu) socket_.permit_fragments();
-    return ResolveStatus::resolved;
-  }
+  route.mtu = payload_to(peer, route.address);
+  if (route.mtu == 0 && has_rails_to(peer)) route.mtu = most_payload_to(peer);
+  if (route.mtu != 0) return ResolveStatus::resolved;
   if (reason != nullptr) {
     const int error = errno;
     try {
@@ -85,32 +99,72 @@ ResolveStatus UdpLink::resolve(ProcessId peer, Route& route, std::string* reason
   return ResolveStatus::no_route;
 }
 
+// A peer with several rails may call by any, whose addresses are not known yet.
 bool UdpLink::adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept {
-  return resolve(peer, route, nullptr) == ResolveStatus::resolved && route.address == from;
+  if (udp_address_of(socket_.host(), peer) == from)
+    return resolve(peer, route, nullptr) == ResolveStatus::resolved;
+  sockaddr_in source;
+  std::memcpy(&source, from.bytes.data(), sizeof source);
+  if (!has_rails_to(peer) || !(address_at(source.sin_addr, peer) == from)) return false;
+  route = {from, payload_to(peer, from)};
+  return route.mtu != 0;
 }
 
-// Rails of one network.
-unsigned UdpLink::pair_rails(ProcessId peer, const RailAddress* rails, unsigned count,
-                             const LinkAddress& first,
-                             LinkAddress (&to)[most_rails]) const noexcept {
-  if (!socket_.has_rails() || peer.nid == id().nid) return 0;
-  to[0] = first;
-  to[0].set_rail(socket_.is_source_for(first) ? UdpSocket::plain_rail : 0);
-  unsigned pairs = 1;
-  bool taken[most_rails - 1] = {};
-  const std::vector<UdpRail>& own = socket_.rails().further;
-  for (size_t rail = 0; rail < own.size(); ++rail) {
-    for (unsigned other = 0; other < count; ++other) {
-      in_addr address;
-      std::memcpy(&address, rails[other].bytes.data(), sizeof address);
-      const bool reaches =
-          ((address.s_addr ^ own[rail].address.s_addr) & own[rail].mask.s_addr) == 0;
-      if (taken[other] || !reaches || address.s_addr == own[rail].address.s_addr) continue;
-      taken[other] = true;
-      to[pairs] = udp_address_of(socket_.host(), {ntohl(address.s_addr), peer.pid});
-      to[pairs++].set_rail(static_cast<uint8_t>(rail + 1));
-      break;
+// By each further rail: the first address of the peer, which its kernel takes by any interface, and
+// the same host in the network of the rail.
+unsigned UdpLink::ways_to(ProcessId peer, LinkAddress (&to)[most_ways]) const noexcept {
+  if (!has_rails_to(peer)) return 0;
+  unsigned count = 0;
+  to[count++] = udp_address_of(socket_.host(), peer);
+  for (uint8_t i = 0; i < socket_.rails().further.size(); ++i) {
+    const UdpRail& rail = socket_.rails().further[i];
+    const in_addr same_host{(rail.address.s_addr & rail.mask.s_addr) |
+                            (htonl(peer.nid) & ~rail.mask.s_addr)};
+    for (const in_addr host : {in_addr{htonl(peer.nid)}, same_host}) {
+      to[count] = address_at(host, peer);
+      to[count++].set_rail(static_cast<uint8_t>(i + 1));
     }
+  }
+  return count;
+}
+
+// The kernel knows the source of frames to a further port of a peer.
+LinkAddress UdpLink::with_rail(ProcessId peer, const LinkAddress& to) const noexcept {
+  LinkAddress by_rail = to;
+  if (socket_.has_rails() && !(udp_address_of(socket_.host(), peer) == to))
+    by_rail.set_rail(UdpSocket::plain_rail);
+  return by_rail;
+}
+
+// Rails of one network, then others, which routers may join: probes show which of them work. In
+// the order in which frames fill the rails of this process.
+unsigned UdpLink::pair_rails(ProcessId peer, const RailAddress* rails, unsigned count,
+                             LinkAddress (&to)[most_rails]) const noexcept {
+  if (!has_rails_to(peer)) return 0;
+  const std::vector<UdpRail>& own = socket_.rails().further;
+  in_addr told[most_rails - 1];
+  in_addr paired[most_rails - 1] = {};
+  for (unsigned other = 0; other < count; ++other) {
+    std::memcpy(&told[other], rails[other].bytes.data(), sizeof told[other]);
+    // Bridges to containers have the same address on many nodes.
+    if (socket_.is_own(told[other])) told[other] = {};
+  }
+  for (const bool routed : {false, true})
+    for (size_t rail = 0; rail < own.size(); ++rail)
+      for (unsigned other = 0; other < count && paired[rail].s_addr == 0; ++other) {
+        const uint32_t differs = told[other].s_addr ^ own[rail].address.s_addr;
+        if (told[other].s_addr == 0 || (!routed && (differs & own[rail].mask.s_addr) != 0))
+          continue;
+        paired[rail] = std::exchange(told[other], in_addr{});
+      }
+  LinkAddress first = udp_address_of(socket_.host(), peer);
+  first.set_rail(socket_.is_source_for(first) ? UdpSocket::plain_rail : 0);
+  unsigned pairs = 0;
+  for (size_t rail = 0; rail <= own.size(); ++rail) {
+    if (rail == socket_.rails().first_place) to[pairs++] = first;
+    if (rail == own.size() || paired[rail].s_addr == 0) continue;
+    to[pairs] = address_at(paired[rail], peer);
+    to[pairs++].set_rail(static_cast<uint8_t>(rail + 1));
   }
   return pairs;
 }

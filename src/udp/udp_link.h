@@ -31,8 +31,11 @@ class UdpLink final : public PacketLink {
   [[nodiscard]] ResolveStatus resolve(ProcessId peer, Route& route,
                                       std::string* reason) noexcept override;
   [[nodiscard]] bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept override;
+  [[nodiscard]] unsigned ways_to(ProcessId peer,
+                                 LinkAddress (&to)[most_ways]) const noexcept override;
+  [[nodiscard]] LinkAddress with_rail(ProcessId peer,
+                                      const LinkAddress& to) const noexcept override;
   [[nodiscard]] unsigned pair_rails(ProcessId peer, const RailAddress* rails, unsigned count,
-                                    const LinkAddress& first,
                                     LinkAddress (&to)[most_rails]) const noexcept override;
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept override {
     return sender_.send(frames, count);
@@ -52,6 +55,17 @@ class UdpLink final : public PacketLink {
 
  private:
   UdpLink(const NodeIdentity& host, const UdpRails& rails) : socket_(host, rails) {}
+
+  [[nodiscard]] bool has_rails_to(ProcessId peer) const noexcept {
+    return socket_.has_rails() && peer.nid != id().nid;
+  }
+  [[nodiscard]] LinkAddress address_at(in_addr host, ProcessId peer) const noexcept {
+    return udp_address_of(socket_.host(), {ntohl(host.s_addr), peer.pid});
+  }
+  // What the first rail takes, as far as frames to that peer may go by it.
+  [[nodiscard]] uint32_t most_payload_to(ProcessId peer) const noexcept;
+  // The payload of the route to that address of a peer; 0: there is no route.
+  [[nodiscard]] uint32_t payload_to(ProcessId peer, const LinkAddress& to) noexcept;
 
   AtomicLinkCounters counters_;
   UdpSocket socket_;

@@ -70,12 +70,60 @@ uint32_t mtu_of(const std::string& interface) {
 }
 
 // Why an interface is no rail; empty: it is one.
-std::string objection(const ifaddrs& entry, const NodeIdentity& host, const UdpRail& rail) {
+std::string objection(const ifaddrs& entry, const std::string& first, uint32_t first_mtu,
+                      const UdpRail& rail) {
   if ((entry.ifa_flags & IFF_UP) == 0) return "is down";
-  const uint32_t first_mtu = host.interface.empty() ? 0 : mtu_of(host.interface);
   if (rail.mtu < first_mtu)
-    return text_of("has an MTU of ", rail.mtu, ", less than that of ", host.interface);
+    return text_of("has an MTU of ", rail.mtu, ", less than that of ", first);
   return "";
+}
+
+// The port of the nid, whose index is 0 here, then all others that can be rails.
+std::vector<UdpRail> find_ports(const NodeIdentity& host, const Choice& choice, uint32_t first_mtu,
+                                std::string& unused) {
+  const std::vector<unsigned> own = own_processors();
+  std::vector<UdpRail> ports{{.interface = host.interface.empty() ? "the first" : host.interface,
+                              .address = {htonl(host.nid)},
+                              .mtu = first_mtu,
+                              .is_near = shares_processor(processors_near(host.interface), own)}};
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) list = nullptr;
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET ||
+        entry->ifa_netmask == nullptr || (entry->ifa_flags & IFF_LOOPBACK) != 0)
+      continue;
+    UdpRail rail;
+    rail.interface = entry->ifa_name;
+    rail.index = static_cast<int>(if_nametoindex(entry->ifa_name));
+    rail.address = reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr;
+    rail.mask = reinterpret_cast<const sockaddr_in*>(entry->ifa_netmask)->sin_addr;
+    const bool is_known =
+        rail.interface == host.interface || ntohl(rail.address.s_addr) == host.nid ||
+        std::any_of(ports.begin(), ports.end(),
+                    [&](const UdpRail& other) { return other.index == rail.index; });
+    if (is_known || !choice.admits(rail.interface)) continue;
+    rail.mtu = mtu_of(rail.interface);
+    rail.is_near = shares_processor(processors_near(rail.interface), own);
+    if (const std::string why = objection(*entry, host.interface, first_mtu, rail); !why.empty())
+      unused += "; " + rail.interface + " " + why;
+    else
+      ports.push_back(rail);
+  }
+  return ports;
+}
+
+// The nearest first; among them, each process of the node begins with another one. Returns why, for
+// the log.
+std::string order_ports(std::vector<UdpRail>& ports, const LocalRank& local) {
+  const auto is_near = [](const UdpRail& port) { return port.is_near; };
+  std::stable_partition(ports.begin(), ports.end(), is_near);
+  const auto near = std::count_if(ports.begin(), ports.end(), is_near);
+  const auto equal = near != 0 ? near : static_cast<std::ptrdiff_t>(ports.size());
+  std::rotate(ports.begin(), ports.begin() + local.rank % equal, ports.begin() + equal);
+  return equal == 1 ? ""
+                    : text_of("; ", ports[0].interface, " first, as this is process ", local.rank,
+                              " of its node (", local.origin, ")");
 }
 
 }  // namespace
@@ -96,52 +144,39 @@ bool shares_processor(std::string_view text, const std::vector<unsigned>& own) {
   });
 }
 
-UdpRails find_udp_rails(const NodeIdentity& host, const std::string& wanted) {
+UdpRails find_udp_rails(const NodeIdentity& host, const std::string& wanted,
+                        const LocalRank& local) {
   UdpRails rails;
   const Choice choice = choice_of(wanted);
   LINTEL_ASSERT(is_rail_choice(wanted));
-  if (choice.most == 1 || !host.is_found()) return rails;
+  if (wanted.empty() || !host.is_found()) return rails;
   if (host.ipv6) {
     rails.reason = "one rail: the nid is an IPv6 address";
     return rails;
   }
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) list = nullptr;
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
-  const std::vector<unsigned> own = own_processors();
   std::string unused;
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET ||
-        entry->ifa_netmask == nullptr || (entry->ifa_flags & IFF_LOOPBACK) != 0)
-      continue;
-    UdpRail rail;
-    rail.interface = entry->ifa_name;
-    rail.index = static_cast<int>(if_nametoindex(entry->ifa_name));
-    rail.address = reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr;
-    rail.mask = reinterpret_cast<const sockaddr_in*>(entry->ifa_netmask)->sin_addr;
-    const bool is_known =
-        rail.interface == host.interface || ntohl(rail.address.s_addr) == host.nid ||
-        std::any_of(rails.further.begin(), rails.further.end(),
-                    [&](const UdpRail& other) { return other.index == rail.index; });
-    if (is_known || !choice.admits(rail.interface)) continue;
-    rail.mtu = mtu_of(rail.interface);
-    rail.is_near = shares_processor(processors_near(rail.interface), own);
-    if (const std::string why = objection(*entry, host, rail); !why.empty())
-      unused += "; " + rail.interface + " " + why;
-    else
-      rails.further.push_back(rail);
-  }
-  std::stable_sort(rails.further.begin(), rails.further.end(),
-                   [](const UdpRail& a, const UdpRail& b) { return a.is_near && !b.is_near; });
-  while (rails.further.size() >= choice.most) {
-    unused += "; " + rails.further.back().interface + " is one too many";
-    rails.further.pop_back();
-  }
-  rails.reason = text_of("rails: ", host.interface.empty() ? "the first" : host.interface);
-  for (const UdpRail& rail : rails.further)
-    rails.reason += text_of(", ", rail.interface, " (", nid_text(ntohl(rail.address.s_addr)),
-                            rail.is_near ? ", near)" : ", far)");
-  rails.reason += unused;
+  rails.first_mtu = host.interface.empty() ? 0 : mtu_of(host.interface);
+  std::vector<UdpRail> ports = find_ports(host, choice, rails.first_mtu, unused);
+  const std::string start = order_ports(ports, local);
+  // That of the nid is always one: peers call there. If it is not chosen it stands in for others.
+  const auto is_first = [](const UdpRail& port) { return port.index == 0; };
+  const size_t most = std::min(ports.size(), choice.most);
+  const auto first =
+      static_cast<size_t>(std::find_if(ports.begin(), ports.end(), is_first) - ports.begin());
+  const size_t used = std::min<size_t>(most, first < most ? most_rails : most_rails - 1);
+  for (size_t i = used; i < ports.size(); ++i)
+    if (i != first) unused += "; " + ports[i].interface + " is one too many";
+  rails.used = static_cast<uint8_t>(used);
+  rails.first_place = static_cast<uint8_t>(std::min(first, used));
+  rails.reason = "rails: ";
+  for (size_t i = 0; i < used; ++i)
+    rails.reason +=
+        text_of(i == 0 ? "" : ", ", ports[i].interface, " (",
+                nid_text(ntohl(ports[i].address.s_addr)), ports[i].is_near ? ", near)" : ", far)");
+  rails.reason += start + unused;
+  ports.resize(used);
+  std::erase_if(ports, is_first);
+  rails.further = std::move(ports);
   return rails;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "transport/packet_link.h"
+#include "util/local_rank.h"
 #include "util/node_identity.h"
 
 namespace lintel {
@@ -23,16 +24,21 @@ struct UdpRail {
 };
 
 struct UdpRails {
-  std::vector<UdpRail> further;  // the nearest first
+  std::vector<UdpRail> further;  // in the order in which frames fill them
+  uint8_t first_place = 0;       // of the rail of the nid in that order
+  uint8_t used = most_rails;     // number of rails by which frames go while they work
+  uint32_t first_mtu = 0;        // of the interface of the nid; 0: not known
   std::string reason;            // which interfaces are used, which are not, and why
 };
 
-// Whether `wanted` is a value of PTL_RAILS: auto, a number from 1 to most_rails, or names of
+// Whether `wanted` is a value of PTL_RAILS: empty, auto, a number from 1 to most_rails, or names of
 // interfaces of this host with commas between them.
 [[nodiscard]] bool is_rail_choice(const std::string& wanted);
 
-// `wanted`: see is_rail_choice().
-[[nodiscard]] UdpRails find_udp_rails(const NodeIdentity& host, const std::string& wanted);
+// `wanted`: see is_rail_choice(); empty: the interface of the nid alone. The processes of a node
+// begin with different ones of the nearest interfaces, by their local rank.
+[[nodiscard]] UdpRails find_udp_rails(const NodeIdentity& host, const std::string& wanted,
+                                      const LocalRank& local);
 
 // Whether one of the processors in `text` ("0-3,8") is in `own`; true if `text` is no such list.
 [[nodiscard]] bool shares_processor(std::string_view text, const std::vector<unsigned>& own);

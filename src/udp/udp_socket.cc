@@ -127,6 +127,12 @@ uint32_t UdpSocket::route_payload_bytes(const LinkAddress& to) const noexcept {
   return mtu <= ip_and_udp_bytes ? 1 : static_cast<uint32_t>(mtu - ip_and_udp_bytes);
 }
 
+bool UdpSocket::is_own(in_addr address) const noexcept {
+  return ntohl(address.s_addr) == host_.nid ||
+         std::any_of(rails_.further.begin(), rails_.further.end(),
+                     [&](const UdpRail& rail) { return rail.address.s_addr == address.s_addr; });
+}
+
 in_pktinfo UdpSocket::source_of(const LinkAddress& to) const noexcept {
   in_pktinfo info{};
   if (to.rail() == 0 || to.rail() > rails_.further.size()) {

@@ -32,6 +32,7 @@ class UdpSocket {
   [[nodiscard]] const NodeIdentity& host() const noexcept { return host_; }
   [[nodiscard]] const UdpRails& rails() const noexcept { return rails_; }
   [[nodiscard]] bool has_rails() const noexcept { return !rails_.further.empty(); }
+  [[nodiscard]] bool is_own(in_addr address) const noexcept;
   // Whether frames to that address are to name their source, and which.
   [[nodiscard]] bool names_source(const LinkAddress& to) const noexcept {
     return has_rails() && to.rail() != plain_rail;

@@ -76,9 +76,9 @@ constexpr std::array<ConfigVariable, key_count> table{{
     {ConfigKey::udp_frame_bytes, "PTL_UDP_FRAME_BYTES", ConfigType::u64, "bytes", "0", 0, 65507,
      nullptr, "Largest UDP payload that is sent; 0 means what the route to the peer takes whole.",
      ConfigAudience::tests},
-    {ConfigKey::rails, "PTL_RAILS", ConfigType::text, "", "1", 0, 0, nullptr,
-     "Network interfaces for UDP, up to 4: auto, a number, or names separated by commas. Each must share "
-     "a network with one of the peer."},
+    {ConfigKey::rails, "PTL_RAILS", ConfigType::text, "", "", 0, 0, nullptr,
+     "Network interfaces for UDP, up to 4: auto, a number, or names separated by commas. Processes of a "
+     "node begin with different ones. Empty means that of the nid."},
     {ConfigKey::nid, "PTL_NID", ConfigType::text, "", "", 0, 0, nullptr,
      "Network interface by name or by one of its IPv4 or IPv6 addresses: its address is the node "
      "identifier, and UDP uses it. Or a node identifier written like an IPv4 address. Empty means the "

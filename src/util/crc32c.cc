@@ -83,8 +83,9 @@ inline uint32_t shift(const std::array<Table, 4>& tables, uint32_t check) noexce
 
 #if defined(__x86_64__)
 #define LINTEL_CRC_TARGET __attribute__((target("sse4.2")))
-LINTEL_CRC_TARGET inline uint32_t step8(uint32_t check, uint64_t word) noexcept {
-  return static_cast<uint32_t>(__builtin_ia32_crc32di(check, word));
+using Wide = uint64_t;  // a check as the instruction for eight bytes has it
+LINTEL_CRC_TARGET inline Wide step8(Wide check, uint64_t word) noexcept {
+  return __builtin_ia32_crc32di(check, word);
 }
 LINTEL_CRC_TARGET inline uint32_t step4(uint32_t check, uint32_t word) noexcept {
   return __builtin_ia32_crc32si(check, word);
@@ -96,7 +97,8 @@ LINTEL_CRC_TARGET inline uint32_t step1(uint32_t check, unsigned char byte) noex
 #define LINTEL_CRC_TARGET
 // Not intrinsics: compilers offer them only in builds for processors that all have the
 // instructions.
-inline uint32_t step8(uint32_t check, uint64_t word) noexcept {
+using Wide = uint32_t;
+inline Wide step8(Wide check, uint64_t word) noexcept {
   asm(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(check) : "r"(word));
   return check;
 }
@@ -115,15 +117,16 @@ LINTEL_CRC_TARGET inline uint32_t three_streams(uint32_t check, const unsigned c
                                                 size_t& bytes,
                                                 const std::array<Table, 4>& tables) noexcept {
   while (bytes >= 3 * stream) {
-    uint32_t second = 0;
-    uint32_t third = 0;
+    Wide first = check;
+    Wide second = 0;
+    Wide third = 0;
     for (size_t i = 0; i < stream; i += 8) {
-      check = step8(check, load(from + i));
+      first = step8(first, load(from + i));
       second = step8(second, load(from + stream + i));
       third = step8(third, load(from + 2 * stream + i));
     }
-    check = shift(tables, check) ^ second;
-    check = shift(tables, check) ^ third;
+    check = shift(tables, static_cast<uint32_t>(first)) ^ static_cast<uint32_t>(second);
+    check = shift(tables, check) ^ static_cast<uint32_t>(third);
     from += 3 * stream;
     bytes -= 3 * stream;
   }
@@ -133,22 +136,25 @@ LINTEL_CRC_TARGET inline uint32_t three_streams(uint32_t check, const unsigned c
 // Computes the check of fewer bytes than three short streams.
 LINTEL_CRC_TARGET inline uint32_t crc32c_of_few(uint32_t check, const unsigned char* from,
                                                 size_t bytes) noexcept {
-  for (; bytes >= 8; bytes -= 8, from += 8) check = step8(check, load(from));
-  if (bytes >= 4) {
+  const unsigned char* const end = from + bytes;
+  const unsigned char* const words_end = from + (bytes & ~size_t{7});
+  Wide wide = check;
+  for (; from != words_end; from += 8) wide = step8(wide, load(from));
+  check = static_cast<uint32_t>(wide);
+  if ((bytes & 4) != 0) {
     uint32_t word;
     std::memcpy(&word, from, sizeof word);
     check = step4(check, word);
-    bytes -= 4;
     from += 4;
   }
-  for (; bytes != 0; --bytes, ++from) check = step1(check, *from);
+  for (; from != end; ++from) check = step1(check, *from);
   return check;
 }
 
 LINTEL_CRC_TARGET uint32_t crc32c_of_words_by_instruction(uint32_t check, uint32_t first,
                                                           uint64_t second, uint64_t third,
                                                           uint64_t fourth) noexcept {
-  return step8(step8(step8(step4(check, first), second), third), fourth);
+  return static_cast<uint32_t>(step8(step8(step8(step4(check, first), second), third), fourth));
 }
 
 LINTEL_CRC_TARGET uint32_t crc32c_by_instruction(uint32_t seed, const void* data,
@@ -225,14 +231,6 @@ uint32_t crc32c_by_table(uint32_t seed, const void* data, size_t bytes) noexcept
   }
   for (; bytes != 0; --bytes, ++from) check = (check >> 8) ^ byte_tables[0][(check ^ *from) & 0xff];
   return check;
-}
-
-uint32_t crc32c_unfolded(uint32_t seed, const void* data, size_t bytes) noexcept {
-#if defined(__x86_64__) || defined(__aarch64__)
-  if (has_instruction()) [[likely]]
-    return crc32c_by_instruction(seed, data, bytes);
-#endif
-  return crc32c_by_table(seed, data, bytes);
 }
 
 #if defined(__x86_64__)
@@ -368,20 +366,24 @@ const Crc32cMethod& best_method() noexcept {
 std::span<const Crc32cMethod> crc32c_methods() noexcept { return methods; }
 
 uint32_t crc32c(uint32_t seed, const void* data, size_t bytes) noexcept {
+#if defined(__x86_64__) || defined(__aarch64__)
   // Short data gain nothing from folding.
   constexpr size_t worth_choosing = 512;
-  if (bytes < worth_choosing) return crc32c_unfolded(seed, data, bytes);
+  if (bytes < worth_choosing && ability.load(std::memory_order_relaxed) >= Ability::instructions)
+      [[likely]]
+    return crc32c_by_instruction(seed, data, bytes);
+#endif
   return best_method().check(seed, data, bytes);
 }
 
 uint32_t crc32c_of_words(uint32_t seed, uint32_t first, uint64_t second, uint64_t third,
                          uint64_t fourth) noexcept {
 #if defined(__x86_64__) || defined(__aarch64__)
-  if (has_instruction()) [[likely]]
+  if (ability.load(std::memory_order_relaxed) >= Ability::instructions) [[likely]]
     return crc32c_of_words_by_instruction(seed, first, second, third, fourth);
 #endif
   const uint64_t others[3] = {second, third, fourth};
-  return crc32c_by_table(crc32c_by_table(seed, &first, sizeof first), others, sizeof others);
+  return crc32c(crc32c(seed, &first, sizeof first), others, sizeof others);
 }
 
 const char* crc32c_method() noexcept { return best_method().name; }

@@ -388,7 +388,8 @@ TransportSettings transport_settings(uint32_t interface_number, uint32_t pid) {
     config_refuse(ConfigKey::rails,
                   "auto, a number from 1 to 4, or network interfaces of this host with commas "
                   "between them");
-  settings.udp_rails = find_udp_rails(settings.udp_host, config_string(ConfigKey::rails));
+  settings.udp_rails =
+      find_udp_rails(settings.udp_host, config_string(ConfigKey::rails), find_local_rank());
   return settings;
 }
 

@@ -1,7 +1,7 @@
 // The available transports, those that an interface uses, and why not the others. Set-up path.
 //
 // To add a transport: a class derived from Transport in a folder of its own, for which
-// tests/unit/example_transport.h is the smallest example; a line in the table in registry.cc, with
+// src/local/local_transport.h is the smallest example; a line in the table in registry.cc, with
 // a function that opens it and one that explains it; the name in the row of PTL_TRANSPORT
 // (src/util/config.cc); a line in tests/docs/arrows.txt; a configuration of the conformance suite
 // (tests/CMakeLists.txt). If it needs another library, it is a module (cmake/modules.cmake).

@@ -16,7 +16,7 @@ TEST_P(AcknowledgmentTest, FullRequestGivesEventAndCount) {
   run_pair(GetParam(), [](Pair& pair) {
     TargetSide target(pair);
     InitiatorSide initiator(pair, {.options = count_acks});
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     pair.on_initiator([&] {
       initiator.put_and_wait({.length = 8});
       initiator.source.counter.expect_steady(1);
@@ -26,10 +26,8 @@ TEST_P(AcknowledgmentTest, FullRequestGivesEventAndCount) {
 
 // spec 3.15.1, 4.3
 TEST_P(AcknowledgmentTest, FullRequestWithoutEventQueueStillCounts) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     pair.on_initiator([&] {
       const Descriptor counted(pair.ni(), initiator.source.memory, count_acks, PTL_EQ_NONE,
                                initiator.source.counter.handle());
@@ -42,10 +40,8 @@ TEST_P(AcknowledgmentTest, FullRequestWithoutEventQueueStillCounts) {
 
 // spec 3.15.1, 3.13.4
 TEST_P(AcknowledgmentTest, CountingRequestsCountForPutAndAtomic) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     pair.on_initiator([&] {
       const Descriptor counted(pair.ni(), initiator.source.memory, count_acks, PTL_EQ_NONE,
                                initiator.source.counter.handle());
@@ -69,7 +65,7 @@ TEST_P(AcknowledgmentTest, CountingRequestsPostNoEventOfASuccess) {
   run_pair(GetParam(), [](Pair& pair) {
     TargetSide target(pair);
     InitiatorSide initiator(pair, {.options = count_acks});
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     pair.on_initiator([&] {
       ptl_size_t acks = 0;
       for (const ptl_ack_req_t kind : {PTL_CT_ACK_REQ, PTL_OC_ACK_REQ}) {
@@ -90,7 +86,7 @@ TEST_P(AcknowledgmentTest, CountingRequestsPostAnEventOfAFailure) {
   run_pair(GetParam(), [](Pair& pair) {
     TargetSide target(pair);
     InitiatorSide initiator(pair, {.options = count_acks});
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_GET)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_GET); });
     pair.on_initiator([&] {
       initiator.put({.length = 64, .ack = PTL_CT_ACK_REQ});
       initiator.expect_send_and_ack(PTL_NI_OP_VIOLATION);
@@ -140,10 +136,8 @@ TEST_P(AcknowledgmentTest, CountingRequestsWithoutCounterStillReportFailures) {
 
 // spec 3.15.1
 TEST_P(AcknowledgmentTest, CountingRequestReportsViolationsAsFailures) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_GET)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(PTL_ME_OP_GET); });
     pair.on_initiator([&] {
       const Descriptor counted(pair.ni(), initiator.source.memory, count_acks, PTL_EQ_NONE,
                                initiator.source.counter.handle());
@@ -160,7 +154,7 @@ TEST_P(AcknowledgmentTest, CompletionRequestCountsViolationsAndMismatchesAsSucce
     TargetSide target(pair);
     TargetSide empty(pair, {.pt_index = 6});
     InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_GET)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_GET); });
     pair.on_initiator([&] {
       const Descriptor counted(pair.ni(), initiator.source.memory, count_acks, PTL_EQ_NONE,
                                initiator.source.counter.handle());
@@ -238,9 +232,7 @@ TEST_P(AcknowledgmentTest, TellsThatUnexpectedHeadersRanOut) {
     InitiatorSide initiator(pair, {.options = count_acks | PTL_MD_EVENT_SUCCESS_DISABLE});
     const auto room = static_cast<ptl_size_t>(pair.limits().max_unexpected_headers);
     ASSERT_LE(room, 1'100'000u) << "a desired limit of 8 has been ignored";
-    pair.on_target([&] {
-      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE), PTL_OVERFLOW_LIST);
-    });
+    pair.on_target([&] { target.append_overflow(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE); });
     pair.on_initiator([&] {
       for (ptl_size_t i = 0; i < room + 3; ++i) initiator.put({.length = 8});
       initiator.source.counter.expect(room, 3);
@@ -253,11 +245,8 @@ TEST_P(AcknowledgmentTest, TellsThatUnexpectedHeadersRanOut) {
 
 // spec 3.13.4, 4.2.1
 TEST_P(AcknowledgmentTest, NamesTheListThatTookTheMessage) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target(
-        [&] { target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET), PTL_OVERFLOW_LIST); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append_overflow(PTL_ME_OP_PUT | PTL_ME_OP_GET); });
     pair.on_initiator([&] {
       EXPECT_EQ(initiator.put_and_wait({.length = 8}).ack.ptl_list, PTL_OVERFLOW_LIST);
       EXPECT_EQ(initiator.get_and_wait({.length = 8}).ptl_list, PTL_OVERFLOW_LIST);
@@ -271,7 +260,7 @@ TEST_P(AcknowledgmentTest, ComesAfterTheDataIsInPlace) {
     constexpr std::size_t bytes = 200000;
     TargetSide target(pair, {.bytes = bytes});
     InitiatorSide initiator(pair, {.bytes = bytes});
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT | PTL_ME_OP_GET); });
     pair.on_initiator([&] {
       for (uint32_t round = 0; round < 20; ++round) {
         const ptl_size_t length = round % 2 == 0 ? bytes : 700;

@@ -40,9 +40,8 @@ void with_open_target(const PairKind& kind,
   run_pair(kind, [&](Pair& pair) {
     TargetSide target(pair, {.bytes = 8192});
     InitiatorSide initiator(pair, {.bytes = 8192, .options = PTL_MD_EVENT_SUCCESS_DISABLE});
-    pair.on_target([&] {
-      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE));
-    });
+    pair.on_target(
+        [&] { target.append(PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE); });
     pair.on_initiator([&] { check(pair, initiator); });
     pair.on_initiator([&] {
       initiator.fence();
@@ -127,10 +126,8 @@ INSTANTIATE_TEST_SUITE_P(Paths, AtomicLengthTest, testing::ValuesIn(all_pairs())
 
 // spec 3.15.4
 TEST_P(AtomicLengthTest, ALengthThatIsNoMultipleIsRefusedOrCutToWholeItems) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 3);
       const int code = call(AtomicFunction::atomic, pair, initiator, 21, PTL_SUM, PTL_UINT64_T);
@@ -152,14 +149,8 @@ TEST_P(AtomicLengthTest, ALengthThatIsNoMultipleIsRefusedOrCutToWholeItems) {
 
 // spec 3.15.4, 3.11, 3.12
 TEST_P(AtomicLengthTest, TruncationLeavesWholeItems) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] {
-      EntrySpec spec = target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET);
-      spec.length = 20;
-      target.append(spec);
-    });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT | PTL_ME_OP_GET, {.length = 20}); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 3);
       EXPECT_EQ(perform(initiator, Operation::atomic, {.length = 32}).mlength, 16u);
@@ -183,10 +174,8 @@ TEST_P(AtomicLengthTest, TruncationLeavesWholeItems) {
 
 // spec 3.15.5, 3.15.6, 3.15.7
 TEST_P(AtomicLengthTest, OfZeroBytesChangesNothing) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT | PTL_ME_OP_GET); });
     for (const Operation operation :
          {Operation::atomic, Operation::fetch_atomic, Operation::swap}) {
       SCOPED_TRACE(name_of(operation));

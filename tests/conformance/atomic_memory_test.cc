@@ -18,16 +18,14 @@ INSTANTIATE_TEST_SUITE_P(Paths, AtomicMemoryTest, testing::ValuesIn(all_pairs())
 
 // spec 3.15.4, C.2
 TEST_P(AtomicMemoryTest, OverflowBuffersReceiveTheOperandAsSent) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     for (const Operation operation :
          {Operation::atomic, Operation::fetch_atomic, Operation::swap}) {
       SCOPED_TRACE(name_of(operation));
       ptl_handle_any_t overflow = PTL_INVALID_HANDLE;
       pair.on_target([&] {
         fill(target.memory, 50);
-        overflow = target.append(target.entry(put_and_get), PTL_OVERFLOW_LIST);
+        overflow = target.append_overflow(put_and_get);
       });
       pair.on_initiator([&] {
         fill(initiator.source.memory, 60);
@@ -92,7 +90,7 @@ TEST_P(AtomicMemoryTest, AreAtomicAgainstTheProcessor) {
     InitiatorSide initiator(pair, {.options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SUCCESS_DISABLE});
     pair.on_target([&] {
       ASSERT_NE(pair.limits().features & PTL_COHERENT_ATOMICS, 0u);
-      target.append(target.entry(put_and_get | PTL_ME_EVENT_COMM_DISABLE));
+      target.append(put_and_get | PTL_ME_EVENT_COMM_DISABLE);
     });
     expect_coherent<uint8_t>(pair, target, initiator, PTL_UINT8_T);
     expect_coherent<int16_t>(pair, target, initiator, PTL_INT16_T);
@@ -109,7 +107,7 @@ TEST_P(AtomicMemoryTest, ConditionalSwapsAreAtomicAgainstTheProcessor) {
     constexpr int rounds = 300;
     TargetSide target(pair);
     InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(put_and_get | PTL_ME_EVENT_COMM_DISABLE)); });
+    pair.on_target([&] { target.append(put_and_get | PTL_ME_EVENT_COMM_DISABLE); });
     // A spin lock at offset 0 protects a plain counter at offset 64. The initiator takes it through
     // Portals, the target directly.
     std::thread processor;
@@ -165,7 +163,7 @@ TEST_P(AtomicMemoryTest, EventsOfAFetchGoToTheDescriptorThatTheyConcern) {
     TargetSide target(pair);
     InitiatorSide initiator(
         pair, {.options = PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_REPLY | PTL_MD_EVENT_CT_ACK});
-    pair.on_target([&] { target.append(target.entry(put_and_get)); });
+    pair.on_target([&] { target.append(put_and_get); });
     pair.on_initiator([&] {
       ptl_size_t done = 0;
       for (const Operation operation : {Operation::fetch_atomic, Operation::swap}) {
@@ -183,12 +181,10 @@ TEST_P(AtomicMemoryTest, EventsOfAFetchGoToTheDescriptorThatTheyConcern) {
 
 // spec 3.15.6, 3.15.7
 TEST_P(AtomicMemoryTest, OneDescriptorMayServeBothDirections) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
       fill(target.memory, 2);
-      target.append(target.entry(put_and_get));
+      target.append(put_and_get);
     });
     pair.on_initiator([&] {
       const ptl_handle_md_t both = initiator.source.descriptor.handle();
@@ -204,10 +200,8 @@ TEST_P(AtomicMemoryTest, OneDescriptorMayServeBothDirections) {
 
 // spec 3.15.8
 TEST_P(AtomicMemoryTest, SyncReturns) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 1);
       perform(initiator, Operation::atomic, {.length = 8});

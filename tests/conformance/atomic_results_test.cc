@@ -227,7 +227,7 @@ TEST_P(AtomicResultsTest, ConditionalSwapComparesValuesNotPadding) {
       const long double old = 2.5L;
       std::memset(target.memory.data(), 0x5a, sizeof old);
       std::memcpy(target.memory.data(), &old, 10);
-      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET));
+      target.append(PTL_ME_OP_PUT | PTL_ME_OP_GET);
     });
     pair.on_initiator([&] {
       const long double sent = 7.0L;
@@ -257,7 +257,7 @@ TEST_P(AtomicResultsTest, LongestOperations) {
     const std::size_t bytes = std::max(longest, longest_fetch);
     TargetSide target(pair, {.bytes = bytes});
     InitiatorSide initiator(pair, {.bytes = bytes});
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT | PTL_ME_OP_GET); });
     pair.on_initiator([&] {
       for (std::size_t i = 0; i < bytes; i += 8) {
         const uint64_t value = i + 1;

@@ -13,9 +13,7 @@ constexpr unsigned use_once_put = PTL_ME_OP_PUT | PTL_ME_USE_ONCE;
 
 // spec 3.13.1, 3.11, 3.12
 TEST_P(AutoFreeTest, FollowsTheLastEventOfTheBuffer) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] { target.append(target.entry(use_once_put), PTL_OVERFLOW_LIST, tag(1)); });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
     pair.on_target([&] {
@@ -35,9 +33,7 @@ TEST_P(AutoFreeTest, FollowsTheLastEventOfTheBuffer) {
 
 // spec 3.13.1, 3.11.4, 3.12.4
 TEST_P(AutoFreeTest, FollowsASearchThatDeletesTheLastHeader) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] { target.append(target.entry(use_once_put), PTL_OVERFLOW_LIST, tag(1)); });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
     pair.on_target([&] {
@@ -56,12 +52,8 @@ TEST_P(AutoFreeTest, FollowsASearchThatDeletesTheLastHeader) {
 
 // spec 3.13.1, 3.11.1, 3.12.1
 TEST_P(AutoFreeTest, DoesNotComeWhenHeadersAreDisabled) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] {
-      target.append(target.entry(use_once_put | PTL_ME_UNEXPECTED_HDR_DISABLE), PTL_OVERFLOW_LIST);
-    });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append_overflow(use_once_put | PTL_ME_UNEXPECTED_HDR_DISABLE); });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
     pair.on_target([&] {
       target.events.expect(PTL_EVENT_PUT);
@@ -73,16 +65,12 @@ TEST_P(AutoFreeTest, DoesNotComeWhenHeadersAreDisabled) {
 
 // spec 3.11.1, 3.12.1
 TEST_P(AutoFreeTest, IsSuppressedByUnlinkDisable) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] {
-      target.append(target.entry(use_once_put | PTL_ME_EVENT_UNLINK_DISABLE), PTL_OVERFLOW_LIST);
-    });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append_overflow(use_once_put | PTL_ME_EVENT_UNLINK_DISABLE); });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
     pair.on_target([&] {
       target.events.expect(PTL_EVENT_PUT);
-      target.append(target.entry(use_once_put | PTL_ME_EVENT_UNLINK_DISABLE));
+      target.append(use_once_put | PTL_ME_EVENT_UNLINK_DISABLE);
       target.events.expect(PTL_EVENT_PUT_OVERFLOW);
       target.events.expect_silence();
     });
@@ -91,13 +79,11 @@ TEST_P(AutoFreeTest, IsSuppressedByUnlinkDisable) {
 
 // spec 3.13.1
 TEST_P(AutoFreeTest, DoesNotComeForThePriorityListOrAfterAnExplicitUnlink) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     ptl_handle_any_t overflow = PTL_INVALID_HANDLE;
     pair.on_target([&] {
-      overflow = target.append(target.entry(PTL_ME_OP_PUT), PTL_OVERFLOW_LIST);
-      target.append(target.entry(use_once_put));
+      overflow = target.append_overflow(PTL_ME_OP_PUT);
+      target.append(use_once_put);
     });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
     pair.on_target([&] {
@@ -111,20 +97,15 @@ TEST_P(AutoFreeTest, DoesNotComeForThePriorityListOrAfterAnExplicitUnlink) {
 
 // spec 3.11
 TEST_P(AutoFreeTest, ComesAfterCountingEventsOfTheBuffer) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
-      EntrySpec spec = target.entry(use_once_put | PTL_ME_EVENT_CT_COMM);
-      spec.counter = target.counter.handle();
-      target.append(spec, PTL_OVERFLOW_LIST);
+      target.append_overflow(use_once_put | PTL_ME_EVENT_CT_COMM,
+                             {.counter = target.counter.handle()});
     });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
     pair.on_target([&] {
       const Counter matched(pair.ni());
-      EntrySpec spec = target.entry(use_once_put | PTL_ME_EVENT_CT_OVERFLOW);
-      spec.counter = matched.handle();
-      target.append(spec);
+      target.append(use_once_put | PTL_ME_EVENT_CT_OVERFLOW, {.counter = matched.handle()});
       target.events.skip_to(PTL_EVENT_AUTO_FREE);
       EXPECT_EQ(target.counter.value().success, 1u);
       EXPECT_EQ(matched.value().success, 1u);
@@ -138,14 +119,11 @@ INSTANTIATE_TEST_SUITE_P(Paths, AutoFreeManagedTest, testing::ValuesIn(matching_
 
 // spec 3.12, 3.12.1, 3.13.1
 TEST_P(AutoFreeManagedTest, WaitsForTheLastOfSeveralHeaders) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
-      EntrySpec spec = target.entry(PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL);
-      spec.length = 100;
-      spec.min_free = 40;
-      target.append(spec, PTL_OVERFLOW_LIST, tag(1));
+      target.append(
+          target.entry(PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL, {.length = 100, .min_free = 40}),
+          PTL_OVERFLOW_LIST, tag(1));
     });
     pair.on_initiator([&] {
       for (uint64_t i = 0; i < 4; ++i) initiator.put_and_wait({.length = 20, .hdr_data = i});
@@ -155,7 +133,7 @@ TEST_P(AutoFreeManagedTest, WaitsForTheLastOfSeveralHeaders) {
       EXPECT_EQ(target.events.expect(PTL_EVENT_AUTO_UNLINK).user_ptr, tag(1));
       for (uint64_t i = 0; i < 4; ++i) {
         target.events.expect_silence();
-        target.append(target.entry(use_once_put | PTL_ME_EVENT_UNLINK_DISABLE));
+        target.append(use_once_put | PTL_ME_EVENT_UNLINK_DISABLE);
         const ptl_event_t event = target.events.expect(PTL_EVENT_PUT_OVERFLOW);
         EXPECT_EQ(event.hdr_data, i);
         EXPECT_EQ(event.start, target.memory.data() + 20 * i);
@@ -172,12 +150,11 @@ TEST_P(AutoFreeManagedTest, BuffersTakeTurns) {
     TargetSide target(pair, {.events = 1024});
     InitiatorSide initiator(pair, {.options = PTL_MD_EVENT_SUCCESS_DISABLE});
     const auto post = [&](uintptr_t half) {
-      EntrySpec spec =
-          target.entry(PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_EVENT_COMM_DISABLE);
-      spec.start = target.memory.data() + 2048 * half;
-      spec.length = 2048;
-      spec.min_free = 512;
-      target.append(spec, PTL_OVERFLOW_LIST, tag(half));
+      target.append(
+          target.entry(
+              PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_EVENT_COMM_DISABLE,
+              {.start = target.memory.data() + 2048 * half, .length = 2048, .min_free = 512}),
+          PTL_OVERFLOW_LIST, tag(half));
     };
     pair.on_target([&] {
       post(0);
@@ -195,7 +172,7 @@ TEST_P(AutoFreeManagedTest, BuffersTakeTurns) {
       pair.on_target([&] {
         EXPECT_EQ(target.events.expect(PTL_EVENT_AUTO_UNLINK).user_ptr, tag(half));
         for (uint32_t i = 0; i < 4; ++i) {
-          target.append(target.entry(use_once_put | PTL_ME_EVENT_UNLINK_DISABLE));
+          target.append(use_once_put | PTL_ME_EVENT_UNLINK_DISABLE);
           const ptl_event_t event = target.events.expect(PTL_EVENT_PUT_OVERFLOW);
           expect_pattern({static_cast<std::byte*>(event.start), 500},
                          static_cast<uint32_t>(round) * 4 + i);

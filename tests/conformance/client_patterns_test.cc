@@ -24,10 +24,8 @@ TEST_P(ClientPatternsTest, ATruncatedPutTellsBothEndsWhatWasKept) {
         pair, {.pt_options = PTL_PT_FLOWCTRL | PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE});
     InitiatorSide initiator(pair);
     pair.on_target([&] {
-      EntrySpec receive =
-          target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
-      receive.length = room;
-      target.append(receive);
+      target.append(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE,
+                    {.length = room});
     });
     pair.on_initiator([&] {
       fill(initiator.source.memory.first(length), 7);
@@ -63,7 +61,7 @@ TEST_P(ClientPatternsTest, APutThatIsRefusedTwiceIsReportedTwice) {
         must(PtlPTEnable(pair.ni(), default_pt_index));
       });
     }
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8, .user_ptr = tag(3)}); });
     pair.on_target([&] {
       target.events.expect(PTL_EVENT_PUT);
@@ -81,11 +79,9 @@ TEST_P(ClientPatternsTest, APutIntoAnEntryOfNoLengthKeepsNothing) {
     TargetSide target(pair, {.pt_options = PTL_PT_ONLY_TRUNCATE});
     InitiatorSide initiator(pair);
     pair.on_target([&] {
-      EntrySpec sink =
-          target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE);
-      sink.start = nullptr;
-      sink.length = 0;
-      target.append(sink, PTL_OVERFLOW_LIST);
+      target.append_overflow(
+          PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE,
+          {.start = nullptr, .length = 0});
     });
     pair.on_initiator([&] {
       const SendAndAck events = initiator.put_and_wait({.length = 3000});
@@ -149,7 +145,7 @@ TEST_P(ClientPatternsTest, ACountedPutTakesOneSlotOfTheEventQueue) {
     TargetSide target(pair, {.bytes = longest_series_bytes, .with_event_queue = false});
     InitiatorSide initiator(pair,
                             {.bytes = 1048576, .options = PTL_MD_EVENT_CT_ACK, .events = slots});
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     ptl_size_t puts = 0;
     for (const Series& series : all_series) {
       pair.on_initiator([&] {

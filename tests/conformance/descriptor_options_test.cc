@@ -20,7 +20,7 @@ TEST_P(DescriptorOptionsTest, VolatileBufferMayChangeRightAfterTheCall) {
     TargetSide target(pair, {.bytes = count * size});
     InitiatorSide initiator(
         pair, {.options = PTL_MD_VOLATILE | PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SUCCESS_DISABLE});
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE); });
     pair.on_initiator([&] {
       const std::span<std::byte> buffer = initiator.source.memory.first(size);
       for (uint32_t i = 0; i < count; ++i) {
@@ -42,7 +42,7 @@ TEST_P(DescriptorOptionsTest, VolatileAtomicOperandMayChangeRightAfterTheCall) {
     TargetSide target(pair);
     InitiatorSide initiator(
         pair, {.options = PTL_MD_VOLATILE | PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SUCCESS_DISABLE});
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE); });
     pair.on_initiator([&] {
       auto* operand = reinterpret_cast<int64_t*>(initiator.source.memory.data());
       for (int64_t i = 1; i <= 500; ++i) {
@@ -63,7 +63,7 @@ TEST_P(DescriptorOptionsTest, VolatileDescriptorsSendLongMessagesToo) {
     const std::size_t bytes = 300000;
     TargetSide target(pair, {.bytes = bytes});
     InitiatorSide initiator(pair, {.bytes = bytes, .options = PTL_MD_VOLATILE});
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     pair.on_initiator([&] {
       ASSERT_GT(bytes, pair.limits().max_volatile_size);
       fill(initiator.source.memory, 13);
@@ -81,7 +81,7 @@ TEST_P(DescriptorOptionsTest, UnorderedMessagesAllArriveOnce) {
     InitiatorSide initiator(
         pair, {.bytes = count * 16,
                .options = PTL_MD_UNORDERED | PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SUCCESS_DISABLE});
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 4);
       for (ptl_size_t i = 0; i < count; ++i) {
@@ -108,7 +108,7 @@ TEST_P(DescriptorOptionsTest, UnreliablePutsCompleteLocallyAndDoNoHarm) {
   run_pair(GetParam(), [](Pair& pair) {
     TargetSide target(pair);
     InitiatorSide initiator(pair, {.options = PTL_MD_UNRELIABLE});
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 4);
       for (uintptr_t i = 0; i < 10; ++i) {
@@ -133,10 +133,8 @@ TEST_P(DescriptorOptionsTest, UnreliablePutsCompleteLocallyAndDoNoHarm) {
 
 // spec 3.10.4
 TEST_P(DescriptorOptionsTest, ReleaseBeforeTheAckDiscardsIt) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 5);
       initiator.put({.length = 2000});
@@ -158,12 +156,9 @@ TEST_P(DescriptorOptionsTest, ReleaseBeforeTheAckDiscardsIt) {
 
 // spec 3.10.4, 3.13.2
 TEST_P(DescriptorOptionsTest, CanBeReleasedAsSoonAsTheLastEventIsThere) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] {
-      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE));
-    });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target(
+        [&] { target.append(PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE); });
     pair.on_initiator([&] {
       for (int i = 0; i < 1000; ++i) {
         Descriptor once(pair.ni(), initiator.source.memory, 0, initiator.source.events.handle());
@@ -187,10 +182,8 @@ TEST_P(DescriptorOptionsTest, CanBeReleasedAsSoonAsTheLastEventIsThere) {
 
 // spec 3.10.3
 TEST_P(DescriptorOptionsTest, KeepsNoReferenceToTheStructureItWasMadeFrom) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 6);
       ptl_md_t md{initiator.source.memory.data(), 100, 0, initiator.source.events.handle(),
@@ -207,10 +200,8 @@ TEST_P(DescriptorOptionsTest, KeepsNoReferenceToTheStructureItWasMadeFrom) {
 
 // spec 3.10, 3.10.1
 TEST_P(DescriptorOptionsTest, MayOverlapEachOther) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 6);
       const Descriptor inner(pair.ni(), initiator.source.memory.subspan(10, 50), 0,

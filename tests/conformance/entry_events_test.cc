@@ -44,11 +44,8 @@ TEST_P(EntryEventsTest, LinkDisableSuppressesIt) {
 
 // spec 3.11.1, 3.12.1
 TEST_P(EntryEventsTest, SuccessDisableSuppressesCommunicationEvents) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target(
-        [&] { target.append(target.entry(put_and_get | PTL_ME_EVENT_SUCCESS_DISABLE)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(put_and_get | PTL_ME_EVENT_SUCCESS_DISABLE); });
     pair.on_initiator([&] {
       for (const Operation operation : all_operations) perform(initiator, operation, {.length = 8});
       initiator.fence();
@@ -63,9 +60,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, ListEntryEventsTest, testing::ValuesIn(nonmatchi
 
 // spec 3.11.1, C.3
 TEST_P(ListEntryEventsTest, SuccessDisableDoesNotAffectLinkAndUnlink) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
       EntrySpec spec = target.entry(0);
       spec.options = PTL_LE_OP_PUT | PTL_LE_USE_ONCE | PTL_LE_EVENT_SUCCESS_DISABLE;
@@ -82,13 +77,10 @@ TEST_P(ListEntryEventsTest, SuccessDisableDoesNotAffectLinkAndUnlink) {
 
 // spec 3.11.1, 3.12.1
 TEST_P(EntryEventsTest, CommDisableSuppressesCommunicationEvents) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
-      EntrySpec spec = target.entry(put_and_get | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_CT_COMM);
-      spec.counter = target.counter.handle();
-      target.append(spec);
+      target.append(put_and_get | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_CT_COMM,
+                    {.counter = target.counter.handle()});
     });
     pair.on_initiator([&] {
       for (const Operation operation : all_operations) perform(initiator, operation, {.length = 8});
@@ -103,9 +95,7 @@ TEST_P(EntryEventsTest, CommDisableSuppressesCommunicationEvents) {
 
 // spec 3.11.1, 3.12.1, 3.13.1
 TEST_P(EntryEventsTest, UseOnceReportsTheOperationThenTheUnlink) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     for (const Operation operation : all_operations) {
       SCOPED_TRACE(name_of(operation));
       pair.on_target([&] {
@@ -125,12 +115,9 @@ TEST_P(EntryEventsTest, UseOnceReportsTheOperationThenTheUnlink) {
 
 // spec 3.11.1, 3.12.1
 TEST_P(EntryEventsTest, UnlinkDisableSuppressesTheUnlink) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] {
-      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE));
-    });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target(
+        [&] { target.append(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE); });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
     pair.on_target([&] {
       target.events.expect(PTL_EVENT_PUT);
@@ -141,13 +128,9 @@ TEST_P(EntryEventsTest, UnlinkDisableSuppressesTheUnlink) {
 
 // spec 3.11.1, 3.12.1, 3.14
 TEST_P(EntryEventsTest, CountCommCountsEveryOperation) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
-      EntrySpec spec = target.entry(put_and_get | PTL_ME_EVENT_CT_COMM);
-      spec.counter = target.counter.handle();
-      target.append(spec);
+      target.append(put_and_get | PTL_ME_EVENT_CT_COMM, {.counter = target.counter.handle()});
     });
     ptl_size_t operations = 0;
     for (const Operation operation : all_operations) {
@@ -163,14 +146,8 @@ TEST_P(EntryEventsTest, CountCommCountsEveryOperation) {
 
 // spec 3.11.1, 3.12.1, 3.14
 TEST_P(EntryEventsTest, CountersCountNothingUnlessAsked) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] {
-      EntrySpec spec = target.entry(put_and_get);
-      spec.counter = target.counter.handle();
-      target.append(spec);
-    });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(put_and_get, {.counter = target.counter.handle()}); });
     pair.on_initiator([&] {
       for (const Operation operation : all_operations) perform(initiator, operation, {.length = 8});
       initiator.fence();
@@ -185,9 +162,8 @@ TEST_P(EntryEventsTest, CountBytesAddsTheManipulatedLength) {
     TargetSide target(pair, {.bytes = 100});
     InitiatorSide initiator(pair);
     pair.on_target([&] {
-      EntrySpec spec = target.entry(put_and_get | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_BYTES);
-      spec.counter = target.counter.handle();
-      target.append(spec);
+      target.append(put_and_get | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_BYTES,
+                    {.counter = target.counter.handle()});
     });
     ptl_size_t bytes = 0;
     const auto expect_more = [&](ptl_size_t more) {
@@ -213,13 +189,10 @@ TEST_P(EntryEventsTest, CountBytesAddsTheManipulatedLength) {
 
 // spec 3.11.1, 3.12.1
 TEST_P(EntryEventsTest, CountOverflowCountsMatchesInTheUnexpectedList) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
-      EntrySpec spec = target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_CT_OVERFLOW);
-      spec.counter = target.counter.handle();
-      target.append(spec, PTL_OVERFLOW_LIST);
+      target.append_overflow(PTL_ME_OP_PUT | PTL_ME_EVENT_CT_OVERFLOW,
+                             {.counter = target.counter.handle()});
     });
     pair.on_initiator([&] {
       for (int i = 0; i < 3; ++i) initiator.put_and_wait({.length = 8});
@@ -246,20 +219,16 @@ TEST_P(EntryEventsTest, CountOverflowCountsMatchesInTheUnexpectedList) {
 
 // spec 3.11.1, 3.12.1
 TEST_P(EntryEventsTest, OverDisableSuppressesOverflowEvents) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(put_and_get), PTL_OVERFLOW_LIST); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append_overflow(put_and_get); });
     pair.on_initiator([&] {
       for (const Operation operation : all_operations) perform(initiator, operation, {.length = 8});
     });
     pair.on_target([&] {
       for (const Operation operation : all_operations)
         target.events.expect(target_event(operation));
-      EntrySpec spec =
-          target.entry(put_and_get | PTL_ME_EVENT_OVER_DISABLE | PTL_ME_EVENT_CT_OVERFLOW);
-      spec.counter = target.counter.handle();
-      target.append(spec);
+      target.append(put_and_get | PTL_ME_EVENT_OVER_DISABLE | PTL_ME_EVENT_CT_OVERFLOW,
+                    {.counter = target.counter.handle()});
       target.counter.expect_steady(std::size(all_operations));
       target.events.expect_silence();
     });

@@ -26,7 +26,7 @@ TEST_P(FlowControlTest, AMessageWithoutMatchDisablesThePortal) {
       EXPECT_EQ(pair.interface().status(PTL_SR_DROP_COUNT), 1);
       // Local operations still work. Messages are refused even if an entry matches.
       fill(target.memory, 1);
-      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET));
+      target.append(PTL_ME_OP_PUT | PTL_ME_OP_GET);
     });
     pair.on_initiator([&] {
       for (const Operation operation : all_operations)
@@ -67,7 +67,7 @@ TEST_P(FlowControlTest, EveryMessageThatIsRefusedCountsAsDropped) {
         EXPECT_EQ(pair.interface().status(PTL_SR_DROP_COUNT), dropped);
         must(PtlPTDisable(pair.ni(), default_pt_index));  // disabled in both ways
         must(PtlPTEnable(pair.ni(), default_pt_index));
-        target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE));
+        target.append(PTL_ME_OP_PUT | PTL_ME_USE_ONCE);
       });
       pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
       pair.on_target([&] { EXPECT_EQ(pair.interface().status(PTL_SR_DROP_COUNT), dropped); });
@@ -96,7 +96,7 @@ TEST_P(FlowControlTest, AFullEventQueueDisablesThePortalAndLosesNothing) {
   run_pair(GetParam(), [](Pair& pair) {
     TargetSide target(pair, {.pt_options = PTL_PT_FLOWCTRL, .events = 8});
     InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     uint64_t sent = 0;
     for (int round = 0; round < 3; ++round) {
       const uint64_t before = sent;
@@ -141,7 +141,7 @@ TEST_P(FlowControlTest, AQueueThatIsStillFullLosesNothing) {
         .length = 64,
         .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_SUCCESS_DISABLE};
     ptl_handle_any_t entry = PTL_INVALID_HANDLE;
-    pair.on_target([&] { entry = target.append(target.entry(PTL_ME_OP_PUT)); });
+    pair.on_target([&] { entry = target.append(PTL_ME_OP_PUT); });
     uint64_t sent = 0;
     pair.on_initiator([&] {
       for (bool refused = false; !refused;) {
@@ -186,9 +186,7 @@ TEST_P(FlowControlTest, RunningOutOfUnexpectedHeadersDisablesThePortal) {
     InitiatorSide initiator(pair, {.options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SUCCESS_DISABLE});
     const auto room = static_cast<ptl_size_t>(pair.limits().max_unexpected_headers);
     ASSERT_LE(room, 1'100'000u) << "a desired limit of 16 has been ignored";
-    pair.on_target([&] {
-      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE), PTL_OVERFLOW_LIST);
-    });
+    pair.on_target([&] { target.append_overflow(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE); });
     pair.on_initiator([&] {
       for (ptl_size_t i = 0; i < room; ++i) initiator.put({.length = 8});
       initiator.source.counter.expect(room);
@@ -222,9 +220,8 @@ TEST_P(FlowControlTest, AnEntryMaySuppressTheEventThatItCaused) {
     ASSERT_LE(room, 1'100'000u) << "a desired limit of 16 has been ignored";
     ptl_handle_any_t entry = PTL_INVALID_HANDLE;
     pair.on_target([&] {
-      entry = target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE |
-                                         PTL_ME_EVENT_FLOWCTRL_DISABLE | PTL_ME_EVENT_OVER_DISABLE),
-                            PTL_OVERFLOW_LIST);
+      entry = target.append_overflow(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE |
+                                     PTL_ME_EVENT_FLOWCTRL_DISABLE | PTL_ME_EVENT_OVER_DISABLE);
     });
     pair.on_initiator([&] {
       for (ptl_size_t i = 0; i < room + 1; ++i) initiator.put({.length = 8});
@@ -252,8 +249,7 @@ TEST_P(FlowControlTest, AnEntryMaySuppressTheEventOfAFullQueue) {
   run_pair(GetParam(), [](Pair& pair) {
     TargetSide target(pair, {.pt_options = PTL_PT_FLOWCTRL, .events = 8});
     InitiatorSide initiator(pair);
-    pair.on_target(
-        [&] { target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_FLOWCTRL_DISABLE)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT | PTL_ME_EVENT_FLOWCTRL_DISABLE); });
     uint64_t sent = 0;
     pair.on_initiator([&] {
       for (bool refused = false; !refused; ++sent) {
@@ -285,7 +281,7 @@ TEST_P(FlowControlTest, EverythingInFlightBehindTheTriggerIsRefused) {
                                    .events = count});
     pair.on_target([&] {
       for (ptl_size_t i = 0; i < 100; ++i) {
-        target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE));
+        target.append(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
       }
     });
     pair.on_initiator([&] {
@@ -356,7 +352,7 @@ TEST_P(FlowControlTest, WithoutItAFullQueueLosesEventsButNotMessages) {
     TargetSide target(pair, {.bytes = 8 * count, .events = 4});
     InitiatorSide initiator(
         pair, {.bytes = 8 * count, .options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SUCCESS_DISABLE});
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 1);
       for (ptl_size_t i = 0; i < count; ++i)

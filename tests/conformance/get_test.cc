@@ -11,9 +11,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, GetTest, testing::ValuesIn(all_pairs()), pair_na
 
 // spec 3.15.3, 3.13.4, 3.13.1
 TEST_P(GetTest, FetchesDataAndFillsInEveryField) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
       fill(target.memory, 6);
       target.append({.start = target.memory.data() + 16,
@@ -54,12 +52,10 @@ TEST_P(GetTest, FetchesDataAndFillsInEveryField) {
 
 // spec 3.15.3
 TEST_P(GetTest, ArrivesWholeAtEveryAlignment) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
       fill(target.memory, 6);
-      target.append(target.entry(PTL_ME_OP_GET));
+      target.append(PTL_ME_OP_GET);
     });
     pair.on_initiator([&] {
       for (ptl_size_t shift = 0; shift < 9; ++shift) {
@@ -73,14 +69,10 @@ TEST_P(GetTest, ArrivesWholeAtEveryAlignment) {
 
 // spec 3.11, 3.12, 3.13.4
 TEST_P(GetTest, IsTruncatedToTheEntry) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
       fill(target.memory, 6);
-      EntrySpec spec = target.entry(PTL_ME_OP_GET);
-      spec.length = 100;
-      target.append(spec);
+      target.append(PTL_ME_OP_GET, {.length = 100});
     });
     pair.on_initiator([&] {
       const ptl_event_t reply = initiator.get_and_wait({.length = 300, .remote_offset = 30});
@@ -102,10 +94,8 @@ TEST_P(GetTest, IsTruncatedToTheEntry) {
 
 // spec 3.15.3
 TEST_P(GetTest, OfZeroBytesIsReported) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_GET)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(PTL_ME_OP_GET); });
     pair.on_initiator([&] {
       const ptl_event_t reply = initiator.get_and_wait({.length = 0, .user_ptr = tag(2)});
       EXPECT_EQ(reply.mlength, 0u);
@@ -126,9 +116,7 @@ TEST_P(GetTest, ReportsThroughCountersWithoutEventQueues) {
     InitiatorSide initiator(pair);
     pair.on_target([&] {
       fill(target.memory, 6);
-      EntrySpec spec = target.entry(PTL_ME_OP_GET | PTL_ME_EVENT_CT_COMM);
-      spec.counter = target.counter.handle();
-      target.append(spec);
+      target.append(PTL_ME_OP_GET | PTL_ME_EVENT_CT_COMM, {.counter = target.counter.handle()});
     });
     pair.on_initiator([&] {
       const Counter replies(pair.ni());
@@ -141,27 +129,6 @@ TEST_P(GetTest, ReportsThroughCountersWithoutEventQueues) {
       expect_pattern(initiator.result.memory.first(100), 6);
     });
     pair.on_target([&] { target.counter.expect_steady(5); });
-  });
-}
-
-// spec 3.15.3, 1.6
-TEST_P(GetTest, ManyInFlightAllArrive) {
-  run_pair(GetParam(), [](Pair& pair) {
-    constexpr ptl_size_t count = 1000;
-    TargetSide target(pair, {.bytes = count * 40, .events = 4});
-    InitiatorSide initiator(
-        pair,
-        {.bytes = count * 40, .options = PTL_MD_EVENT_CT_REPLY | PTL_MD_EVENT_SUCCESS_DISABLE});
-    pair.on_target([&] {
-      fill(target.memory, 8);
-      target.append(target.entry(PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE));
-    });
-    pair.on_initiator([&] {
-      for (ptl_size_t i = 0; i < count; ++i)
-        initiator.get({.length = 40, .local_offset = 40 * i, .remote_offset = 40 * i});
-      initiator.result.counter.expect(count);
-      expect_pattern(initiator.result.memory, 8);
-    });
   });
 }
 

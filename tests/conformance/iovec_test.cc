@@ -186,9 +186,7 @@ TEST_P(IovecTest, ManyPieces) {
 
 // spec 3.10.2, 3.10.1
 TEST_P(IovecTest, WithoutPiecesIsAnEmptyRegion) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     ptl_iovec_t none{};
     pair.on_target([&] {
       target.append({.start = &none,
@@ -211,9 +209,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, MatchingIovecTest, testing::ValuesIn(matching_pa
 
 // spec 3.10.2, 3.12.1
 TEST_P(MatchingIovecTest, LocallyManagedOffsetsRunThroughThePieces) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     std::vector<ptl_iovec_t> pieces;
     pair.on_target([&] {
       pieces = {{target.memory.data() + 1000, 30}, {target.memory.data(), 50}};

@@ -29,7 +29,7 @@ TEST_P(MessageSizeTest, PutsArriveByteForByte) {
     const std::size_t bytes = 1048577 + 64;
     TargetSide target(pair, {.bytes = bytes});
     InitiatorSide initiator(pair, {.bytes = bytes});
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     uint32_t seed = 0;
     for (const ptl_size_t size : interesting_sizes()) {
       ++seed;
@@ -55,7 +55,7 @@ TEST_P(MessageSizeTest, GetsArriveByteForByte) {
     InitiatorSide initiator(pair, {.bytes = bytes});
     pair.on_target([&] {
       fill(target.memory, 77);
-      target.append(target.entry(PTL_ME_OP_GET));
+      target.append(PTL_ME_OP_GET);
     });
     pair.on_initiator([&] {
       for (const ptl_size_t size : interesting_sizes()) {
@@ -76,11 +76,7 @@ TEST_P(MessageSizeTest, LargeMessagesAreTruncatedWhereTheEntryEnds) {
     const std::size_t bytes = 400000;
     TargetSide target(pair, {.bytes = bytes});
     InitiatorSide initiator(pair, {.bytes = bytes});
-    pair.on_target([&] {
-      EntrySpec spec = target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET);
-      spec.length = 100001;
-      target.append(spec);
-    });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT | PTL_ME_OP_GET, {.length = 100001}); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 5);
       const auto [send, ack] = initiator.put_and_wait({.length = bytes, .remote_offset = 7});
@@ -119,7 +115,7 @@ TEST_P(HugeMessageTest, SixtyFourMebibytesThereAndBack) {
     const std::size_t bytes = (64u << 20u) / divisor_of(GetParam()) + 13;
     TargetSide target(pair, {.bytes = bytes});
     InitiatorSide initiator(pair, {.bytes = bytes});
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT | PTL_ME_OP_GET); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 21);
       EXPECT_EQ(initiator.put_and_wait({.length = bytes}).ack.mlength, bytes);
@@ -199,9 +195,8 @@ TEST_P(HugeMessageTest, ThousandsInFlightAllComplete) {
     InitiatorSide initiator(pair, {.bytes = bytes,
                                    .options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY |
                                               PTL_MD_EVENT_SUCCESS_DISABLE});
-    pair.on_target([&] {
-      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE));
-    });
+    pair.on_target(
+        [&] { target.append(PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 8);
       for (ptl_size_t i = 0; i < count; ++i) {
@@ -225,7 +220,7 @@ TEST_P(HugeMessageTest, SeveralAtOnceInBothDirections) {
     InitiatorSide initiator(pair, {.bytes = piece * pieces});
     pair.on_target([&] {
       fill(target.memory.subspan(piece * pieces), 31);
-      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET));
+      target.append(PTL_ME_OP_PUT | PTL_ME_OP_GET);
     });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 32);

@@ -13,10 +13,8 @@ INSTANTIATE_TEST_SUITE_P(Paths, ManagedOffsetTest, testing::ValuesIn(matching_pa
 
 // spec 3.12.1, 2.5.2, 3.13.4, 4.2.1
 TEST_P(ManagedOffsetTest, MessagesArePackedAndTheRequestedOffsetIsIgnored) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(managed_put)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(managed_put); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 2);
       ptl_size_t position = 0;
@@ -45,10 +43,8 @@ TEST_P(ManagedOffsetTest, MessagesArePackedAndTheRequestedOffsetIsIgnored) {
 
 // spec 3.12.1
 TEST_P(ManagedOffsetTest, PutsGetsAndAtomicsMoveTheSameOffset) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(managed_put | PTL_ME_OP_GET)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(managed_put | PTL_ME_OP_GET); });
     pair.on_initiator([&] {
       ptl_size_t position = 0;
       for (const Operation operation : all_operations) {
@@ -63,14 +59,10 @@ TEST_P(ManagedOffsetTest, PutsGetsAndAtomicsMoveTheSameOffset) {
 
 // spec 3.12.1, 3.12
 TEST_P(ManagedOffsetTest, UnlinksWhenLessThanMinFreeIsLeft) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
-      EntrySpec spec = target.entry(managed_put);
-      spec.length = 100;
-      spec.min_free = 30;
-      target.append(spec, PTL_PRIORITY_LIST, tag(1));
+      target.append(target.entry(managed_put, {.length = 100, .min_free = 30}), PTL_PRIORITY_LIST,
+                    tag(1));
       target.append(target.entry(PTL_ME_OP_PUT), PTL_PRIORITY_LIST, tag(2));
     });
     const auto put = [&](ptl_size_t length) {
@@ -98,13 +90,9 @@ TEST_P(ManagedOffsetTest, UnlinksWhenLessThanMinFreeIsLeft) {
 
 // spec 3.12.1
 TEST_P(ManagedOffsetTest, WithoutMinFreeAFullEntryStays) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
-      EntrySpec spec = target.entry(managed_put);
-      spec.length = 100;
-      target.append(spec, PTL_PRIORITY_LIST, tag(1));
+      target.append(target.entry(managed_put, {.length = 100}), PTL_PRIORITY_LIST, tag(1));
     });
     pair.on_initiator([&] {
       EXPECT_EQ(initiator.put_and_wait({.length = 90}).ack.mlength, 90u);
@@ -120,15 +108,8 @@ TEST_P(ManagedOffsetTest, WithoutMinFreeAFullEntryStays) {
 
 // spec 3.12.1
 TEST_P(ManagedOffsetTest, MinFreeMeansNothingForRemoteOffsets) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] {
-      EntrySpec spec = target.entry(PTL_ME_OP_PUT);
-      spec.length = 100;
-      spec.min_free = 90;
-      target.append(spec);
-    });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT, {.length = 100, .min_free = 90}); });
     pair.on_initiator([&] {
       initiator.put_and_wait({.length = 80});
       initiator.put_and_wait({.length = 80});
@@ -143,13 +124,10 @@ TEST_P(ManagedOffsetTest, MinFreeMeansNothingForRemoteOffsets) {
 
 // spec 3.12.1, 2.5.2
 TEST_P(ManagedOffsetTest, NoTruncatePassesWhatDoesNotFitToTheNextEntry) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
-      EntrySpec spec = target.entry(managed_put | PTL_ME_NO_TRUNCATE);
-      spec.length = 100;
-      target.append(spec, PTL_PRIORITY_LIST, tag(1));
+      target.append(target.entry(managed_put | PTL_ME_NO_TRUNCATE, {.length = 100}),
+                    PTL_PRIORITY_LIST, tag(1));
       target.append(target.entry(PTL_ME_OP_PUT), PTL_PRIORITY_LIST, tag(2));
     });
     pair.on_initiator([&] {
@@ -165,14 +143,10 @@ TEST_P(ManagedOffsetTest, NoTruncatePassesWhatDoesNotFitToTheNextEntry) {
 
 // spec 3.12.1
 TEST_P(ManagedOffsetTest, MayAlignLeavesGapsAtMost) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
-      EntrySpec spec = target.entry(managed_put | PTL_ME_MAY_ALIGN);
-      spec.start = target.memory.data() + 1;
-      spec.length = 3000;
-      target.append(spec);
+      target.append(managed_put | PTL_ME_MAY_ALIGN,
+                    {.start = target.memory.data() + 1, .length = 3000});
     });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 2);
@@ -202,14 +176,10 @@ TEST_P(ManagedOffsetTest, MayAlignLeavesGapsAtMost) {
 
 // spec 3.12.1, 2.5.2
 TEST_P(ManagedOffsetTest, MayAlignNeverCostsTheRoomThatMinFreePromises) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
-      EntrySpec spec = target.entry(managed_put | PTL_ME_MAY_ALIGN);
-      spec.length = 100;
-      spec.min_free = 30;
-      target.append(spec, PTL_PRIORITY_LIST, tag(1));
+      target.append(target.entry(managed_put | PTL_ME_MAY_ALIGN, {.length = 100, .min_free = 30}),
+                    PTL_PRIORITY_LIST, tag(1));
     });
     pair.on_initiator([&] {
       initiator.put_and_wait({.length = 65});
@@ -233,14 +203,10 @@ TEST_P(ManagedOffsetTest, MayAlignNeverCostsTheRoomThatMinFreePromises) {
 
 // spec 3.12.1, 3.12
 TEST_P(ManagedOffsetTest, MayAlignDoesNotKeepAFullEntryLinked) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
-      EntrySpec spec = target.entry(managed_put | PTL_ME_MAY_ALIGN);
-      spec.length = 99;
-      spec.min_free = 1;
-      target.append(spec, PTL_PRIORITY_LIST, tag(1));
+      target.append(target.entry(managed_put | PTL_ME_MAY_ALIGN, {.length = 99, .min_free = 1}),
+                    PTL_PRIORITY_LIST, tag(1));
       target.append(target.entry(PTL_ME_OP_PUT), PTL_PRIORITY_LIST, tag(2));
     });
     pair.on_initiator([&] {
@@ -280,15 +246,11 @@ void leave_headers(Pair& pair, TargetSide& target, InitiatorSide& initiator,
 
 // spec 3.12, 3.12.1, 3.12.2
 TEST_P(IncrementByUnexpectedTest, OffsetStartsAfterTheRequestedLengthsOfTheHeaders) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     leave_headers(pair, target, initiator, {10, 20, 30});
     pair.on_target([&] {
-      EntrySpec spec = target.entry(managed_put | PTL_ME_LOCAL_INC_UH_RLENGTH | PTL_ME_MAY_ALIGN);
-      spec.start = target.memory.data() + 1;
-      spec.length = 1000;
-      target.append(spec);
+      target.append(managed_put | PTL_ME_LOCAL_INC_UH_RLENGTH | PTL_ME_MAY_ALIGN,
+                    {.start = target.memory.data() + 1, .length = 1000});
       for (const ptl_size_t length : {10u, 20u, 30u}) {
         const ptl_event_t event = target.events.expect(PTL_EVENT_PUT_OVERFLOW);
         EXPECT_EQ(event.rlength, length);
@@ -304,15 +266,10 @@ TEST_P(IncrementByUnexpectedTest, OffsetStartsAfterTheRequestedLengthsOfTheHeade
 
 // spec 3.12
 TEST_P(IncrementByUnexpectedTest, WithoutTheOptionTheOffsetStartsAtZero) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     leave_headers(pair, target, initiator, {10, 20, 30});
     pair.on_target([&] {
-      EntrySpec spec = target.entry(managed_put);
-      spec.length = 50;
-      spec.min_free = 30;
-      target.append(spec);
+      target.append(managed_put, {.length = 50, .min_free = 30});
       for (int i = 0; i < 3; ++i) target.events.expect(PTL_EVENT_PUT_OVERFLOW);
       target.events.expect_silence();
     });
@@ -323,9 +280,7 @@ TEST_P(IncrementByUnexpectedTest, WithoutTheOptionTheOffsetStartsAtZero) {
 
 // spec 3.12.1, 3.12.2
 TEST_P(IncrementByUnexpectedTest, StopsWithAutoUnlinkWhenMinFreeIsReached) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     leave_headers(pair, target, initiator, {20, 20, 21, 22});
     pair.on_target([&] {
       EntrySpec spec = target.entry(managed_put | PTL_ME_LOCAL_INC_UH_RLENGTH);
@@ -351,9 +306,7 @@ TEST_P(IncrementByUnexpectedTest, StopsWithAutoUnlinkWhenMinFreeIsReached) {
 
 // spec 3.12.4, 3.12.1
 TEST_P(IncrementByUnexpectedTest, SearchIgnoresTheOption) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     leave_headers(pair, target, initiator, {20, 20, 20, 20});
     pair.on_target([&] {
       EntrySpec spec = target.entry(managed_put | PTL_ME_LOCAL_INC_UH_RLENGTH);

@@ -147,13 +147,10 @@ TEST_P(MatchingTest, TakesTheFirstEntryThatMatchesInPostingOrder) {
 
 // spec 2.5.2, 3.12.1, C.2
 TEST_P(MatchingTest, MessagesOfZeroBytesPassEveryTruncationCheck) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
-      EntrySpec spec = target.entry(PTL_ME_OP_PUT | PTL_ME_NO_TRUNCATE);
-      spec.length = 10;
-      target.append(spec, PTL_PRIORITY_LIST, tag(1));
+      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_NO_TRUNCATE, {.length = 10}),
+                    PTL_PRIORITY_LIST, tag(1));
       target.append(target.entry(PTL_ME_OP_PUT), PTL_PRIORITY_LIST, tag(2));
     });
     pair.on_initiator([&] {
@@ -178,11 +175,9 @@ TEST_P(MatchingTest, PromisesToThePortalDoNotChangeTheOutcome) {
     InitiatorSide initiator(pair);
     pair.on_target([&] {
       for (uintptr_t i = 0; i < 20; ++i) {
-        EntrySpec spec =
-            target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
-        spec.length = 16;
-        spec.match_bits = i % 4;
-        target.append(spec, PTL_PRIORITY_LIST, tag(i));
+        target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE,
+                                   {.length = 16, .match_bits = i % 4}),
+                      PTL_PRIORITY_LIST, tag(i));
       }
     });
     pair.on_initiator([&] {
@@ -203,9 +198,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, ListTest, testing::ValuesIn(all_pairs()), pair_n
 
 // spec 2.5, 2.5.1, 3.11.2
 TEST_P(ListTest, PriorityListIsSearchedBeforeTheOverflowList) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
       target.append(target.entry(PTL_ME_OP_PUT), PTL_OVERFLOW_LIST, tag(1));
       target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE),
@@ -261,13 +254,9 @@ INSTANTIATE_TEST_SUITE_P(Paths, NonmatchingListTest, testing::ValuesIn(nonmatchi
 
 // spec 2.5.1, 3.13.4
 TEST_P(NonmatchingListTest, FirstEntryAlwaysMatches) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
-      EntrySpec tiny = target.entry(PTL_LE_OP_PUT);
-      tiny.length = 1;
-      target.append(tiny, PTL_PRIORITY_LIST, tag(1));
+      target.append(target.entry(PTL_LE_OP_PUT, {.length = 1}), PTL_PRIORITY_LIST, tag(1));
       target.append(target.entry(PTL_LE_OP_PUT), PTL_PRIORITY_LIST, tag(2));
     });
     pair.on_initiator([&] {

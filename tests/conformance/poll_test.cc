@@ -131,10 +131,8 @@ TEST_P(PollTest, TheFirstCounterThatReachedItsTestIsReported) {
 
 // spec 3.13.9, 3.6
 TEST_P(PollTest, QueuesOfDifferentLogicalInterfacesMayBeMixed) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     InterfaceKind kind = pair.interface().kind();
     kind.matching = !kind.matching;
     const Interface other(kind, {});
@@ -166,7 +164,7 @@ TEST_P(PollTest, WakesForAnEventThatComesWhileItWaits) {
     TargetSide second(pair, {.pt_index = 6});
     InitiatorSide initiator(pair);
     pair.on_target([&] {
-      target.append(target.entry(PTL_ME_OP_PUT));
+      target.append(PTL_ME_OP_PUT);
       second.append(second.entry(PTL_ME_OP_PUT));
     });
     std::optional<WaitingThread> waiter;
@@ -198,13 +196,9 @@ TEST_P(PollTest, WakesForAnEventThatComesWhileItWaits) {
 
 // spec 3.14.7, 3.14.6
 TEST_P(PollTest, CounterPollWakesForAMessage) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
-      EntrySpec spec = target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM);
-      spec.counter = target.counter.handle();
-      target.append(spec);
+      target.append(PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM, {.counter = target.counter.handle()});
     });
     std::optional<WaitingThread> waiter;
     if (pair.is_target()) {

@@ -109,11 +109,9 @@ INSTANTIATE_TEST_SUITE_P(Paths, PortalDisableTest, testing::ValuesIn(all_pairs()
 
 // spec 3.7.3, 3.7.4, 3.13.3
 TEST_P(PortalDisableTest, ADisabledPortalRefusesUntilEnabled) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
-      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET));
+      target.append(PTL_ME_OP_PUT | PTL_ME_OP_GET);
       must(PtlPTDisable(pair.ni(), default_pt_index));
       must(PtlPTDisable(pair.ni(), default_pt_index));  // already so
       target.events.expect_silence();                   // no PTL_EVENT_PT_DISABLED
@@ -140,7 +138,7 @@ TEST_P(PortalDisableTest, APortalMayBeAllocatedDisabled) {
     TargetSide target(pair, {.pt_options = PTL_PT_ALLOC_DISABLED | PTL_PT_FLOWCTRL});
     InitiatorSide initiator(pair);
     pair.on_target([&] {
-      target.append(target.entry(PTL_ME_OP_PUT));
+      target.append(PTL_ME_OP_PUT);
       target.events.expect_silence();
     });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8}, PTL_NI_PT_DISABLED); });
@@ -154,10 +152,8 @@ TEST_P(PortalDisableTest, APortalMayBeAllocatedDisabled) {
 
 // spec 3.7.3, 2.8
 TEST_P(PortalDisableTest, LocalOperationsContinueOnADisabledPortal) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT), PTL_OVERFLOW_LIST); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append_overflow(PTL_ME_OP_PUT); });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
     pair.on_target([&] {
       target.events.expect(PTL_EVENT_PUT);
@@ -175,11 +171,8 @@ TEST_P(PortalDisableTest, LocalOperationsContinueOnADisabledPortal) {
 
 // spec 3.7.2
 TEST_P(PortalDisableTest, APortalWithUnexpectedHeadersIsNotFreed) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target(
-        [&] { target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE), PTL_OVERFLOW_LIST); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append_overflow(PTL_ME_OP_PUT | PTL_ME_USE_ONCE); });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
     pair.on_target([&] {
       target.events.expect(PTL_EVENT_PUT);
@@ -201,10 +194,8 @@ TEST_P(PortalDisableTest, CountsAreCompleteWhenDisableReturns) {
     InitiatorSide initiator(
         pair, {.options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SUCCESS_DISABLE, .events = 2 * puts});
     pair.on_target([&] {
-      EntrySpec spec =
-          target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_CT_COMM);
-      spec.counter = target.counter.handle();
-      target.append(spec);
+      target.append(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_CT_COMM,
+                    {.counter = target.counter.handle()});
     });
     if (pair.is_initiator())
       for (ptl_size_t i = 0; i < puts; ++i) initiator.put({.length = 8, .ack = PTL_CT_ACK_REQ});
@@ -229,7 +220,7 @@ TEST_P(PortalDisableTest, DisableReturnsAfterTheLastMessageAndItsEvent) {
     constexpr std::size_t watched = 1u << 16u;
     TargetSide target(pair, {.bytes = bytes});
     InitiatorSide initiator(pair, {.bytes = bytes});
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     const std::span<std::byte> tail =
         pair.is_target() ? target.memory.last(watched) : std::span<std::byte>{};
     for (uint8_t round = 1; round <= 4; ++round) {

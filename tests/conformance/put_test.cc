@@ -11,9 +11,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, PutTest, testing::ValuesIn(all_pairs()), pair_na
 
 // spec 3.15.2, 3.13.4, 3.13.1
 TEST_P(PutTest, DeliversDataAndFillsInEveryField) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
       target.append({.start = target.memory.data() + 16,
                      .length = 1000,
@@ -57,10 +55,8 @@ TEST_P(PutTest, DeliversDataAndFillsInEveryField) {
 
 // spec 3.15.2
 TEST_P(PutTest, ArrivesWholeAtEveryAlignment) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     for (ptl_size_t shift = 0; shift < 9; ++shift) {
       const ptl_size_t length = 61 + shift;
       pair.on_initiator([&] {
@@ -79,9 +75,7 @@ TEST_P(PutTest, ArrivesWholeAtEveryAlignment) {
 
 // spec 3.11, 3.12
 TEST_P(PutTest, OfZeroBytesIsReportedAndTouchesNothing) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT), PTL_PRIORITY_LIST, tag(3)); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 1);
@@ -104,14 +98,8 @@ TEST_P(PutTest, OfZeroBytesIsReportedAndTouchesNothing) {
 
 // spec 3.11, 3.12, 3.13.4, 2.5.1
 TEST_P(PutTest, IsTruncatedToTheEntry) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] {
-      EntrySpec spec = target.entry(PTL_ME_OP_PUT);
-      spec.length = 100;
-      target.append(spec);
-    });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT, {.length = 100}); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 4);
       const auto [send, ack] = initiator.put_and_wait({.length = 300, .remote_offset = 30});
@@ -133,14 +121,8 @@ TEST_P(PutTest, IsTruncatedToTheEntry) {
 
 // spec 3.11, 3.12
 TEST_P(PutTest, BeyondTheEntryIsTruncatedToZeroBytes) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] {
-      EntrySpec spec = target.entry(PTL_ME_OP_PUT);
-      spec.length = 100;
-      target.append(spec);
-    });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT, {.length = 100}); });
     for (const ptl_size_t offset : {ptl_size_t{100}, ptl_size_t{101}, PTL_SIZE_MAX - 5}) {
       pair.on_initiator([&] {
         fill(initiator.source.memory, 4);
@@ -158,9 +140,7 @@ TEST_P(PutTest, BeyondTheEntryIsTruncatedToZeroBytes) {
 
 // spec 3.11, 3.12
 TEST_P(PutTest, ToAnEntryWithoutMemoryLeavesAnEvent) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
       target.append({.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE}, PTL_PRIORITY_LIST,
                     tag(8));
@@ -179,10 +159,8 @@ TEST_P(PutTest, ToAnEntryWithoutMemoryLeavesAnEvent) {
 
 // spec 3.13.2, 3.10.1
 TEST_P(PutTest, FromADescriptorWithoutEventQueueIsSilentAtTheInitiator) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 2);
       const Descriptor silent(pair.ni(), initiator.source.memory);
@@ -204,9 +182,7 @@ TEST_P(PutTest, ToAPortalWithoutEventQueueIsSilentAtTheTarget) {
     TargetSide target(pair, {.with_event_queue = false});
     InitiatorSide initiator(pair);
     pair.on_target([&] {
-      EntrySpec spec = target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM);
-      spec.counter = target.counter.handle();
-      target.append(spec);
+      target.append(PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM, {.counter = target.counter.handle()});
     });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 2);
@@ -225,7 +201,7 @@ TEST_P(PutTest, NeverChangesTheBufferThatItSends) {
     const std::size_t bytes = 300000;
     TargetSide target(pair, {.bytes = bytes});
     InitiatorSide initiator(pair, {.bytes = bytes});
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 9);
       for (const ptl_size_t length : {ptl_size_t{8}, ptl_size_t{3000}, ptl_size_t{bytes}})
@@ -237,10 +213,8 @@ TEST_P(PutTest, NeverChangesTheBufferThatItSends) {
 
 // spec 3.15.2, 3.15.1
 TEST_P(PutTest, WithoutAcknowledgmentGivesOnlySend) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     pair.on_initiator([&] {
       initiator.put({.length = 20, .ack = PTL_NO_ACK_REQ, .user_ptr = tag(6)});
       EXPECT_EQ(initiator.source.events.expect(PTL_EVENT_SEND).user_ptr, tag(6));
@@ -258,7 +232,7 @@ TEST_P(PutTest, ManyInARowAllArrive) {
     TargetSide target(pair, {.bytes = count * 8, .events = count});
     InitiatorSide initiator(
         pair, {.bytes = count * 8, .options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SUCCESS_DISABLE});
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 3);
       for (ptl_size_t i = 0; i < count; ++i) {

@@ -27,9 +27,7 @@ const EntrySpec persistent{};
 
 // spec 3.11.4, 3.12.4, 3.13.1
 TEST_P(SearchTest, OnceWithoutDeletingFindsTheFirstAndLeavesIt) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     leave_three_headers(pair, target, initiator);
     pair.on_target([&] {
       for (int repetition = 0; repetition < 2; ++repetition) {
@@ -51,9 +49,7 @@ TEST_P(SearchTest, OnceWithoutDeletingFindsTheFirstAndLeavesIt) {
 
 // spec 3.11.4, 3.12.4
 TEST_P(SearchTest, OnceWithDeletingTakesTheHeadersOneByOne) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     leave_three_headers(pair, target, initiator);
     pair.on_target([&] {
       for (uint64_t i = 0; i < 3; ++i) {
@@ -77,9 +73,7 @@ TEST_P(SearchTest, OnceWithDeletingTakesTheHeadersOneByOne) {
 
 // spec 3.11.4, 3.12.4, 3.13.1
 TEST_P(SearchTest, PersistentReportsEveryMatchAndThenTheEnd) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     leave_three_headers(pair, target, initiator);
     pair.on_target([&] {
       for (const ptl_search_op_t mode : {PTL_SEARCH_ONLY, PTL_SEARCH_DELETE}) {
@@ -102,9 +96,7 @@ TEST_P(SearchTest, PersistentReportsEveryMatchAndThenTheEnd) {
 
 // spec 3.11.4, 3.12.4
 TEST_P(SearchTest, CountersCountMatchesAndTheEnd) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     leave_three_headers(pair, target, initiator);
     pair.on_target([&] {
       const auto counted = [&](unsigned options, ptl_search_op_t mode) {
@@ -134,9 +126,7 @@ TEST_P(SearchTest, CountersCountMatchesAndTheEnd) {
 
 // spec 3.11.4, 3.12.4
 TEST_P(SearchTest, WithoutEventsItStillDeletes) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     leave_three_headers(pair, target, initiator);
     pair.on_target([&] {
       const EntrySpec silent{.options = PTL_ME_USE_ONCE | PTL_ME_EVENT_COMM_DISABLE |
@@ -157,9 +147,7 @@ TEST_P(SearchTest, WithoutEventsItStillDeletes) {
 
 // spec 3.11.4, 3.12.4
 TEST_P(SearchTest, ChecksNoPermissionAndTouchesNoStatusRegister) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     leave_three_headers(pair, target, initiator);
     pair.on_target([&] {
       ptl_uid_t own = 0;
@@ -178,9 +166,7 @@ TEST_P(SearchTest, ChecksNoPermissionAndTouchesNoStatusRegister) {
 
 // spec 3.11.4, 3.12.4
 TEST_P(SearchTest, IsNeverLinked) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
       EntrySpec spec = target.entry(PTL_ME_OP_PUT);
       must(pair.interface().search(default_pt_index, spec, PTL_SEARCH_ONLY, nullptr));
@@ -199,13 +185,9 @@ TEST_P(SearchTest, IsNeverLinked) {
 
 // spec 3.11.4, 3.12.4, 3.13.1
 TEST_P(SearchTest, DeletingNamesTheKindOfOperation) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] {
-      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE),
-                    PTL_OVERFLOW_LIST);
-    });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target(
+        [&] { target.append_overflow(PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE); });
     pair.on_initiator([&] {
       for (const Operation operation : all_operations) perform(initiator, operation, {.length = 8});
     });
@@ -239,9 +221,7 @@ TEST_P(SearchTest, CountsAndEventsAreCompleteWhenTheCallReturnsAlsoWhileALongMes
   run_pair(GetParam(), [](Pair& pair) {
     TargetSide target(pair, {.bytes = length});
     InitiatorSide initiator(pair, {.bytes = length});
-    pair.on_target([&] {
-      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE), PTL_OVERFLOW_LIST);
-    });
+    pair.on_target([&] { target.append_overflow(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE); });
     for (uint32_t round = 1; round <= 4; ++round) {
       if (pair.is_initiator()) {
         fill(initiator.source.memory, round);
@@ -280,13 +260,10 @@ INSTANTIATE_TEST_SUITE_P(Paths, MatchingSearchTest, testing::ValuesIn(matching_p
 
 // spec 3.12.4
 TEST_P(MatchingSearchTest, FindsOnlyWhatMatches) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
-      EntrySpec all = target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE);
-      all.ignore_bits = ~ptl_match_bits_t{0};
-      target.append(all, PTL_OVERFLOW_LIST);
+      target.append_overflow(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE,
+                             {.ignore_bits = ~ptl_match_bits_t{0}});
     });
     pair.on_initiator([&] {
       for (uint64_t i = 0; i < 8; ++i)

@@ -30,7 +30,7 @@ TEST_P(ThreadTest, ThreadsPutThroughOneDescriptor) {
     TargetSide target(pair, {.bytes = threads * each * 8, .events = threads * each});
     InitiatorSide initiator(pair, {.bytes = threads * each * 8,
                                    .options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SUCCESS_DISABLE});
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 6);
       run_threads(threads, [&](uint64_t t) {
@@ -68,7 +68,7 @@ TEST_P(ThreadTest, ThreadsGetAndAddAtTheSameTime) {
     InitiatorSide initiator(pair);
     pair.on_target([&] {
       fill(target.memory.subspan(64), 2, 64);
-      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE));
+      target.append(PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE);
     });
     pair.on_initiator([&] {
       const auto end = std::chrono::steady_clock::now() + stress_time;
@@ -107,9 +107,7 @@ TEST_P(ThreadTest, ThreadsAppendWhileMessagesArrive) {
     constexpr uint64_t each = 600;
     TargetSide target(pair, {.bytes = 8192, .events = 4 * threads * each});
     InitiatorSide initiator(pair, {.options = PTL_MD_EVENT_SUCCESS_DISABLE});
-    pair.on_target([&] {
-      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE), PTL_OVERFLOW_LIST);
-    });
+    pair.on_target([&] { target.append_overflow(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE); });
     // Every message matches exactly one use-once entry, at its arrival or later.
     if (pair.is_initiator()) {
       for (uint64_t i = 0; i < threads * each; ++i)
@@ -119,8 +117,7 @@ TEST_P(ThreadTest, ThreadsAppendWhileMessagesArrive) {
       std::vector<std::atomic<int>> seen(threads * each);
       run_threads(threads, [&](uint64_t) {
         for (uint64_t i = 0; i < each; ++i) {
-          target.append(
-              target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE));
+          target.append(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
           const ptl_event_t event = target.events.next();
           EXPECT_TRUE(event.type == PTL_EVENT_PUT || event.type == PTL_EVENT_PUT_OVERFLOW);
           ++seen.at(event.hdr_data);

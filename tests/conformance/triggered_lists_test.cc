@@ -29,9 +29,7 @@ ptl_me_t open_entry(Pair& pair, TargetSide& target, unsigned options) {
 
 // spec 3.16, 3.12.2
 TEST_P(TriggeredListsTest, AnAppendHappensAtItsThreshold) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     ptl_handle_me_t handle = PTL_INVALID_HANDLE;
     ptl_me_t entry{};
     pair.on_target([&] {
@@ -61,12 +59,8 @@ TEST_P(TriggeredListsTest, AnAppendHappensAtItsThreshold) {
 
 // spec 3.16, 3.12.2
 TEST_P(TriggeredListsTest, AnAppendFindsUnexpectedMessages) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] {
-      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE), PTL_OVERFLOW_LIST);
-    });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append_overflow(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE); });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8, .hdr_data = 4}); });
     pair.on_target([&] {
       ptl_me_t entry = open_entry(pair, target, PTL_ME_USE_ONCE);
@@ -85,9 +79,7 @@ TEST_P(TriggeredListsTest, AnAppendFindsUnexpectedMessages) {
 // Programs let a put write fields of the description of an append that waits for the put.
 // spec 3.16, 3.12.2
 TEST_P(TriggeredListsTest, AnAppendReadsItsDescriptionAtItsThreshold) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     ptl_me_t entry{};
     pair.on_target([&] {
       entry = open_entry(pair, target, 0);
@@ -177,7 +169,7 @@ TEST_P(TriggeredListsTest, AnAppendThatIsRefusedAtItsThresholdPostsAnError) {
       entry = open_entry(pair, target,
                          PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE | PTL_ME_EVENT_LINK_DISABLE);
       for (int i = 0; i < pair.limits().max_list_size; ++i)
-        target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE));
+        target.append(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
       ptl_handle_me_t handle = PTL_INVALID_HANDLE;
       const auto append_at = [&](ptl_size_t threshold) {
         must(PtlTriggeredMEAppend(pair.ni(), default_pt_index, &entry, PTL_PRIORITY_LIST, tag(7),
@@ -202,11 +194,9 @@ TEST_P(TriggeredListsTest, AnAppendThatIsRefusedAtItsThresholdPostsAnError) {
 
 // spec 3.16, 3.12.3
 TEST_P(TriggeredListsTest, AnUnlinkHappensAtItsThreshold) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
-      const ptl_handle_any_t entry = target.append(target.entry(PTL_ME_OP_PUT));
+      const ptl_handle_any_t entry = target.append(PTL_ME_OP_PUT);
       must(PtlTriggeredMEUnlink(entry, target.counter.handle(), 1));
     });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });

@@ -48,11 +48,9 @@ constexpr unsigned put_and_get = PTL_ME_OP_PUT | PTL_ME_OP_GET;
 
 // spec 3.16, 3.16.1, 3.16.2, 3.16.3, 3.16.4, 3.16.5
 TEST_P(TriggeredOperationsTest, NothingLeavesBeforeTheThreshold) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     Counter trigger;
-    pair.on_target([&] { target.append(target.entry(put_and_get)); });
+    pair.on_target([&] { target.append(put_and_get); });
     for (const Operation operation : all_operations) {
       SCOPED_TRACE(name_of(operation));
       const Request request{
@@ -109,10 +107,8 @@ TEST_P(TriggeredOperationsTest, NothingLeavesBeforeTheThreshold) {
 
 // spec 3.16
 TEST_P(TriggeredOperationsTest, AThresholdAlreadyReachedFiresAtOnce) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(put_and_get)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(put_and_get); });
     for (const Operation operation : all_operations) {
       SCOPED_TRACE(name_of(operation));
       pair.on_initiator([&] {
@@ -130,10 +126,8 @@ TEST_P(TriggeredOperationsTest, AThresholdAlreadyReachedFiresAtOnce) {
 
 // spec 3.16, 3.14.8
 TEST_P(TriggeredOperationsTest, SettingACounterTriggersToo) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(put_and_get)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(put_and_get); });
     pair.on_initiator([&] {
       const Counter trigger(pair.ni());
       must(start_triggered(pair, initiator, Operation::put, {.length = 8}, trigger.handle(), 100));
@@ -147,10 +141,8 @@ TEST_P(TriggeredOperationsTest, SettingACounterTriggersToo) {
 
 // spec 3.16, C.4
 TEST_P(TriggeredOperationsTest, FailuresDoNotTrigger) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(put_and_get)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(put_and_get); });
     pair.on_initiator([&] {
       const Counter trigger(pair.ni());
       must(start_triggered(pair, initiator, Operation::put, {.length = 8}, trigger.handle(), 2));
@@ -172,9 +164,7 @@ TEST_P(TriggeredOperationsTest, ArrivingMessagesTriggerWithoutTheApplication) {
     // The target forwards data: three counted messages trigger a put of its own.
     Descriptor forwarded;
     pair.on_target([&] {
-      EntrySpec counted = target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM);
-      counted.counter = target.counter.handle();
-      target.append(counted);
+      target.append(PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM, {.counter = target.counter.handle()});
       answers.append(answers.entry(PTL_ME_OP_PUT));
       forwarded = Descriptor(pair.ni(), target.memory);
       must(PtlTriggeredPut(forwarded.handle(), 0, 64, PTL_NO_ACK_REQ, pair.target_id(), 6, 0, 0,
@@ -198,7 +188,7 @@ TEST_P(TriggeredOperationsTest, AcknowledgmentsAndRepliesTriggerTheNextStep) {
     InitiatorSide initiator(pair, {.options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY});
     pair.on_target([&] {
       fill(target.memory, 33);
-      target.append(target.entry(put_and_get));
+      target.append(put_and_get);
     });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 44);
@@ -230,7 +220,7 @@ TEST_P(TriggeredOperationsTest, FireInOrderOfThresholdThenOfPosting) {
     std::mt19937 random(3);  // the same in both processes
     std::vector<ptl_size_t> thresholds;
     for (std::size_t i = 0; i < count; ++i) thresholds.push_back(1 + random() % 40);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT); });
     pair.on_initiator([&] {
       const Counter trigger(pair.ni());
       for (std::size_t i = 0; i < count; ++i) {
@@ -255,13 +245,11 @@ TEST_P(TriggeredOperationsTest, FireInOrderOfThresholdThenOfPosting) {
 
 // spec 3.16.5, 3.15.7
 TEST_P(TriggeredOperationsTest, SwapKeepsItsOperand) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
       const int64_t old = 5;
       std::memcpy(target.memory.data(), &old, 8);
-      target.append(target.entry(put_and_get));
+      target.append(put_and_get);
     });
     pair.on_initiator([&] {
       const int64_t sent = 9;
@@ -317,7 +305,7 @@ TEST_P(TriggeredOperationsTest, LargeOnesArriveWhole) {
     constexpr std::size_t bytes = 700001;
     TargetSide target(pair, {.bytes = bytes});
     InitiatorSide initiator(pair, {.bytes = bytes});
-    pair.on_target([&] { target.append(target.entry(put_and_get)); });
+    pair.on_target([&] { target.append(put_and_get); });
     pair.on_initiator([&] {
       const Counter trigger(pair.ni());
       must(

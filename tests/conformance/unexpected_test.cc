@@ -16,13 +16,9 @@ INSTANTIATE_TEST_SUITE_P(Paths, UnexpectedTest, testing::ValuesIn(all_pairs()), 
 
 // spec 2.5, 3.11.2, 3.12.2, 3.13.1, 3.13.4
 TEST_P(UnexpectedTest, EveryOperationLeavesAHeaderWithAllItsFields) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
-      EntrySpec spec = target.entry(put_and_get);
-      spec.match_bits = 0x3;
-      target.append(spec, PTL_OVERFLOW_LIST, tag(100));
+      target.append(target.entry(put_and_get, {.match_bits = 0x3}), PTL_OVERFLOW_LIST, tag(100));
     });
     for (const Operation operation : all_operations) {
       SCOPED_TRACE(name_of(operation));
@@ -68,9 +64,7 @@ TEST_P(UnexpectedTest, EveryOperationLeavesAHeaderWithAllItsFields) {
 
 // spec 3.11.2, 3.12.2
 TEST_P(UnexpectedTest, AUseOnceEntryThatMatchedIsNotLinked) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT), PTL_OVERFLOW_LIST, tag(1)); });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
     pair.on_target([&] {
@@ -92,9 +86,7 @@ TEST_P(UnexpectedTest, APersistentEntryTakesAllHeadersInOrderAndIsLinked) {
     constexpr uint64_t count = 50;
     TargetSide target(pair);
     InitiatorSide initiator(pair, {.options = PTL_MD_EVENT_SUCCESS_DISABLE});
-    pair.on_target([&] {
-      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE), PTL_OVERFLOW_LIST);
-    });
+    pair.on_target([&] { target.append_overflow(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE); });
     pair.on_initiator([&] {
       for (uint64_t i = 0; i < count; ++i)
         initiator.put({.length = 8, .ack = PTL_NO_ACK_REQ, .hdr_data = i});
@@ -133,9 +125,7 @@ TEST_P(UnexpectedTest, UseOnceEntriesTakeHeadersInOrderOfArrival) {
     constexpr uint64_t count = 300;
     TargetSide target(pair, {.events = 2 * count});
     InitiatorSide initiator(pair, {.options = PTL_MD_EVENT_SUCCESS_DISABLE});
-    pair.on_target([&] {
-      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE), PTL_OVERFLOW_LIST);
-    });
+    pair.on_target([&] { target.append_overflow(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE); });
     pair.on_initiator([&] {
       for (uint64_t i = 0; i < count; ++i)
         initiator.put({.length = i % 3000, .ack = PTL_NO_ACK_REQ, .hdr_data = i});
@@ -159,7 +149,7 @@ TEST_P(UnexpectedTest, EventPointsAtTheDataInTheOverflowBuffer) {
   run_pair(GetParam(), [](Pair& pair) {
     TargetSide target(pair, {.bytes = 100000});
     InitiatorSide initiator(pair, {.bytes = 100000});
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT), PTL_OVERFLOW_LIST); });
+    pair.on_target([&] { target.append_overflow(PTL_ME_OP_PUT); });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 7);
       initiator.put({.length = 60000, .remote_offset = 1000});
@@ -182,18 +172,12 @@ TEST_P(UnexpectedTest, EventPointsAtTheDataInTheOverflowBuffer) {
 
 // spec 2.5, 3.13.4
 TEST_P(UnexpectedTest, TruncationHappenedInTheOverflowEntry) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] {
-      EntrySpec spec = target.entry(PTL_ME_OP_PUT);
-      spec.length = 50;
-      target.append(spec, PTL_OVERFLOW_LIST);
-    });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append_overflow(PTL_ME_OP_PUT, {.length = 50}); });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 80, .remote_offset = 10}); });
     pair.on_target([&] {
       target.events.expect(PTL_EVENT_PUT);
-      target.append(target.entry(PTL_ME_OP_PUT));
+      target.append(PTL_ME_OP_PUT);
       const ptl_event_t event = target.events.expect(PTL_EVENT_PUT_OVERFLOW);
       EXPECT_EQ(event.rlength, 80u);
       EXPECT_EQ(event.mlength, 40u);
@@ -203,10 +187,8 @@ TEST_P(UnexpectedTest, TruncationHappenedInTheOverflowEntry) {
 
 // spec 3.11.2, 3.12.2
 TEST_P(UnexpectedTest, AppendingToTheOverflowListSearchesNothing) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT), PTL_OVERFLOW_LIST); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append_overflow(PTL_ME_OP_PUT); });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
     pair.on_target([&] {
       target.events.expect(PTL_EVENT_PUT);
@@ -221,9 +203,7 @@ TEST_P(UnexpectedTest, AppendingToTheOverflowListSearchesNothing) {
 
 // spec 3.11.1, 3.12.1
 TEST_P(UnexpectedTest, HeaderDisableLeavesNoHeader) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     ptl_handle_any_t entry = PTL_INVALID_HANDLE;
     pair.on_target([&] {
       entry = target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_UNEXPECTED_HDR_DISABLE),
@@ -244,12 +224,10 @@ TEST_P(UnexpectedTest, HeaderDisableLeavesNoHeader) {
 
 // spec 3.15.3
 TEST_P(UnexpectedTest, AGetIsAnsweredFromTheOverflowBuffer) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
       fill(target.memory, 5);
-      target.append(target.entry(PTL_ME_OP_GET), PTL_OVERFLOW_LIST);
+      target.append_overflow(PTL_ME_OP_GET);
     });
     pair.on_initiator([&] {
       EXPECT_EQ(initiator.get_and_wait({.length = 100, .remote_offset = 7}).mlength, 100u);
@@ -257,7 +235,7 @@ TEST_P(UnexpectedTest, AGetIsAnsweredFromTheOverflowBuffer) {
     });
     pair.on_target([&] {
       target.events.expect(PTL_EVENT_GET);
-      target.append(target.entry(PTL_ME_OP_GET));
+      target.append(PTL_ME_OP_GET);
       EXPECT_EQ(target.events.expect(PTL_EVENT_GET_OVERFLOW).start, target.memory.data() + 7);
     });
   });
@@ -284,9 +262,8 @@ TEST_P(UnexpectedMatchingTest, AFullListTakesAnEntryThatAHeaderEnds) {
     InitiatorSide initiator(pair);
     pair.on_target([&] {
       ASSERT_LE(pair.limits().max_list_size, 1000) << "a desired limit of 16 has been ignored";
-      EntrySpec spec = target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE);
-      spec.ignore_bits = ~ptl_match_bits_t{0};
-      target.append(spec, PTL_OVERFLOW_LIST);
+      target.append_overflow(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE,
+                             {.ignore_bits = ~ptl_match_bits_t{0}});
       EntrySpec other = target.entry(PTL_ME_OP_PUT);
       other.match_bits = 1;
       for (int i = 0; i < pair.limits().max_list_size; ++i) target.append(other);
@@ -314,12 +291,8 @@ TEST_P(UnexpectedMatchingTest, AFullListTakesAnEntryThatAHeaderEnds) {
 // The message was delivered before: its length was compared only with that of the overflow entry.
 // spec 2.5, 3.12.1
 TEST_P(UnexpectedMatchingTest, NoTruncateIsNotComparedWithHeaders) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] {
-      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE), PTL_OVERFLOW_LIST);
-    });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append_overflow(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE); });
     for (const unsigned options : {unsigned{PTL_ME_USE_ONCE}, 0u}) {
       pair.on_initiator([&] { initiator.put_and_wait({.length = 80}); });
       pair.on_target([&] {
@@ -344,9 +317,8 @@ TEST_P(UnexpectedMatchingTest, AppendsTakeWhatAListSearchedInOrderWouldGive) {
     };
     std::vector<Header> headers;
     pair.on_target([&] {
-      EntrySpec all = target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE);
-      all.ignore_bits = ~ptl_match_bits_t{0};
-      target.append(all, PTL_OVERFLOW_LIST);
+      target.append_overflow(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE,
+                             {.ignore_bits = ~ptl_match_bits_t{0}});
     });
     for (int wave = 0; wave < 6; ++wave) {
       const std::size_t before = headers.size();
@@ -393,12 +365,8 @@ TEST_P(UnexpectedMatchingTest, AppendsTakeWhatAListSearchedInOrderWouldGive) {
 
 // spec 3.12.1, 3.12.2, 3.9
 TEST_P(UnexpectedMatchingTest, MatchIdSelectsAmongHeaders) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] {
-      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE), PTL_OVERFLOW_LIST);
-    });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append_overflow(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE); });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
     pair.on_target([&] {
       ptl_process_t other = pair.initiator_id();

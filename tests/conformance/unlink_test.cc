@@ -11,9 +11,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, UnlinkTest, testing::ValuesIn(all_pairs()), pair
 
 // spec 3.11.3, 3.12.3
 TEST_P(UnlinkTest, AnUnlinkedEntryTakesNothingMore) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
       const ptl_handle_any_t first =
           target.append(target.entry(PTL_ME_OP_PUT), PTL_PRIORITY_LIST, tag(1));
@@ -33,11 +31,9 @@ TEST_P(UnlinkTest, AnUnlinkedEntryTakesNothingMore) {
 
 // spec 3.11.3, 3.12.3
 TEST_P(UnlinkTest, OfAnEntryThatUnlinkedItselfIsInUseOnce) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     ptl_handle_any_t entry = PTL_INVALID_HANDLE;
-    pair.on_target([&] { entry = target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE)); });
+    pair.on_target([&] { entry = target.append(PTL_ME_OP_PUT | PTL_ME_USE_ONCE); });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
     pair.on_target([&] {
       target.events.expect(PTL_EVENT_PUT);
@@ -45,13 +41,13 @@ TEST_P(UnlinkTest, OfAnEntryThatUnlinkedItselfIsInUseOnce) {
       EXPECT_EQ(PTL_IN_USE, pair.interface().unlink(entry));
       EXPECT_EQ(PTL_ARG_INVALID, pair.interface().unlink(entry));
       EXPECT_EQ(PTL_ARG_INVALID, pair.interface().unlink(entry));
-      entry = target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE));
+      entry = target.append(PTL_ME_OP_PUT | PTL_ME_USE_ONCE);
     });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
     pair.on_target([&] {
       target.events.expect(PTL_EVENT_PUT);
       target.events.expect(PTL_EVENT_AUTO_UNLINK);
-      const ptl_handle_any_t later = target.append(target.entry(PTL_ME_OP_PUT));
+      const ptl_handle_any_t later = target.append(PTL_ME_OP_PUT);
       const int code = pair.interface().unlink(entry);
       EXPECT_TRUE(code == PTL_IN_USE || code == PTL_ARG_INVALID) << code;
       EXPECT_EQ(PTL_ARG_INVALID, pair.interface().unlink(entry));
@@ -71,10 +67,9 @@ TEST_P(UnlinkTest, RepeatedWhileInUseComesToAnEndWithAllCounts) {
       ptl_size_t before = 0;
       if (pair.is_target()) {
         before = target.counter.value().success;
-        EntrySpec spec = target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_CT_COMM |
-                                      PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE);
-        spec.counter = target.counter.handle();
-        entry = target.append(spec);
+        entry = target.append(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_CT_COMM |
+                                  PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE,
+                              {.counter = target.counter.handle()});
       }
       pair.barrier();
       if (pair.is_initiator()) initiator.put({.length = 8, .ack = PTL_NO_ACK_REQ});
@@ -100,14 +95,12 @@ TEST_P(UnlinkTest, RepeatedWhileInUseComesToAnEndWithAllCounts) {
 
 // spec 3.11.3, 3.12.3
 TEST_P(UnlinkTest, OfAnEntryThatMatchedAtItsAppendIsInUse) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT), PTL_OVERFLOW_LIST); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append_overflow(PTL_ME_OP_PUT); });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
     pair.on_target([&] {
       target.events.expect(PTL_EVENT_PUT);
-      const ptl_handle_any_t entry = target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE));
+      const ptl_handle_any_t entry = target.append(PTL_ME_OP_PUT | PTL_ME_USE_ONCE);
       target.events.expect(PTL_EVENT_PUT_OVERFLOW);
       EXPECT_EQ(PTL_IN_USE, pair.interface().unlink(entry));
     });
@@ -116,12 +109,9 @@ TEST_P(UnlinkTest, OfAnEntryThatMatchedAtItsAppendIsInUse) {
 
 // spec 3.11.3, 3.12.3
 TEST_P(UnlinkTest, OfAnOverflowEntryWithHeadersIsInUse) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     ptl_handle_any_t overflow = PTL_INVALID_HANDLE;
-    pair.on_target(
-        [&] { overflow = target.append(target.entry(PTL_ME_OP_PUT), PTL_OVERFLOW_LIST); });
+    pair.on_target([&] { overflow = target.append_overflow(PTL_ME_OP_PUT); });
     pair.on_initiator([&] {
       initiator.put_and_wait({.length = 8});
       initiator.put_and_wait({.length = 8});
@@ -130,7 +120,7 @@ TEST_P(UnlinkTest, OfAnOverflowEntryWithHeadersIsInUse) {
       target.events.expect(PTL_EVENT_PUT);
       target.events.expect(PTL_EVENT_PUT);
       EXPECT_EQ(PTL_IN_USE, pair.interface().unlink(overflow));
-      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE));
+      target.append(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
       EXPECT_EQ(PTL_IN_USE, pair.interface().unlink(overflow));
     });
     // A refused unlink changes nothing: the entry still accepts messages.
@@ -156,10 +146,8 @@ TEST_P(UnlinkTest, CountsAreCompleteWhenItReturns) {
         pair, {.options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SUCCESS_DISABLE, .events = 2 * puts});
     ptl_handle_any_t entry = PTL_INVALID_HANDLE;
     pair.on_target([&] {
-      EntrySpec spec =
-          target.entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_CT_COMM);
-      spec.counter = target.counter.handle();
-      entry = target.append(spec);
+      entry = target.append(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_CT_COMM,
+                            {.counter = target.counter.handle()});
     });
     if (pair.is_initiator())
       for (ptl_size_t i = 0; i < puts; ++i) initiator.put({.length = 8, .ack = PTL_CT_ACK_REQ});
@@ -178,18 +166,16 @@ TEST_P(UnlinkTest, CountsAreCompleteWhenItReturns) {
 
 // spec 3.11.3, 3.12.3
 TEST_P(UnlinkTest, StaleHandlesNeverHitAnotherEntry) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
-      const ptl_handle_any_t stale = target.append(target.entry(PTL_ME_OP_PUT));
+      const ptl_handle_any_t stale = target.append(PTL_ME_OP_PUT);
       must(pair.interface().unlink(stale));
       for (int i = 0; i < 100; ++i) {
-        const ptl_handle_any_t fresh = target.append(target.entry(PTL_ME_OP_PUT));
+        const ptl_handle_any_t fresh = target.append(PTL_ME_OP_PUT);
         EXPECT_NE(PTL_OK, pair.interface().unlink(stale));
         must(pair.interface().unlink(fresh));
       }
-      target.append(target.entry(PTL_ME_OP_PUT));
+      target.append(PTL_ME_OP_PUT);
       EXPECT_NE(PTL_OK, pair.interface().unlink(stale));
     });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8}); });
@@ -206,7 +192,7 @@ TEST_P(UnlinkTest, RacingWithAnArrivalEitherSucceedsOrIsInUse) {
     int delivered = 0;
     for (int round = 0; round < rounds; ++round) {
       ptl_handle_any_t entry = PTL_INVALID_HANDLE;
-      if (pair.is_target()) entry = target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE));
+      if (pair.is_target()) entry = target.append(PTL_ME_OP_PUT | PTL_ME_USE_ONCE);
       pair.barrier();
       if (pair.is_initiator()) initiator.put({.length = 8, .ack = PTL_NO_ACK_REQ});
       if (pair.is_target()) {

@@ -31,13 +31,10 @@ TEST_P(ViolationsTest, AStrangersUsageIdRefusesEveryOperation) {
     InitiatorSide initiator(pair, {.options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY});
     pair.on_target([&] {
       fill(target.memory, 3);
-      EntrySpec spec =
-          target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_USE_ONCE | PTL_ME_EVENT_CT_COMM);
-      spec.uid = own_uid(pair) + 1;
-      spec.counter = target.counter.handle();
-      target.append(spec);
+      target.append(PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_USE_ONCE | PTL_ME_EVENT_CT_COMM,
+                    {.counter = target.counter.handle(), .uid = own_uid(pair) + 1});
       // The search ends at the first matching entry, so this one must not be tried.
-      target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_OP_GET));
+      target.append(PTL_ME_OP_PUT | PTL_ME_OP_GET);
     });
     pair.on_initiator([&] {
       fill(initiator.source.memory, 4);
@@ -64,9 +61,7 @@ TEST_P(ViolationsTest, AStrangersUsageIdRefusesEveryOperation) {
 
 // spec 3.8, 3.8.1, 3.11.1, 3.12.1
 TEST_P(ViolationsTest, OwnUsageIdAndWildcardAdmit) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     pair.on_target([&] {
       EntrySpec spec = target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
       spec.uid = own_uid(pair);
@@ -87,14 +82,12 @@ TEST_P(ViolationsTest, OwnUsageIdAndWildcardAdmit) {
 
 // spec 3.3.7, 3.11.1, 3.12.1, 3.13.3, 4.2.2
 TEST_P(ViolationsTest, OperationsThatTheEntryDoesNotAllowAreRefused) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     ptl_sr_value_t refused = 0;
     for (const unsigned allowed :
          {0u, PTL_ME_OP_PUT, PTL_ME_OP_GET, PTL_ME_OP_PUT | PTL_ME_OP_GET}) {
       ptl_handle_any_t entry = PTL_INVALID_HANDLE;
-      pair.on_target([&] { entry = target.append(target.entry(allowed)); });
+      pair.on_target([&] { entry = target.append(allowed); });
       for (const Operation operation : all_operations) {
         SCOPED_TRACE(name_of(operation) + " with options " + std::to_string(allowed));
         const bool admitted = (needed_options(operation) & ~allowed) == 0;
@@ -115,10 +108,8 @@ TEST_P(ViolationsTest, OperationsThatTheEntryDoesNotAllowAreRefused) {
 
 // spec 2.5, 3.11.1, 3.12.1
 TEST_P(ViolationsTest, ARefusedMessageLeavesTheEntryForTheNext) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT | PTL_ME_USE_ONCE); });
     pair.on_initiator([&] {
       initiator.get_and_wait({.length = 8}, PTL_NI_OP_VIOLATION);
       initiator.put_and_wait({.length = 8});
@@ -132,10 +123,8 @@ TEST_P(ViolationsTest, ARefusedMessageLeavesTheEntryForTheNext) {
 
 // spec 2.5, 3.3.7
 TEST_P(ViolationsTest, OverflowEntriesCheckToo) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_GET), PTL_OVERFLOW_LIST); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append_overflow(PTL_ME_OP_GET); });
     pair.on_initiator([&] { initiator.put_and_wait({.length = 8}, PTL_NI_OP_VIOLATION); });
     pair.on_target([&] {
       expect_registers(pair, 0, 1, 0);
@@ -153,7 +142,7 @@ TEST_P(ViolationsTest, LargeMessagesAreRefusedWithoutTouchingMemory) {
     InitiatorSide initiator(pair, {.bytes = bytes});
     pair.on_target([&] {
       fill(target.memory, 8);
-      target.append(target.entry(0));
+      target.append(0);
     });
     pair.on_initiator([&] {
       initiator.put_and_wait({.length = bytes}, PTL_NI_OP_VIOLATION);
@@ -169,9 +158,7 @@ TEST_P(ViolationsTest, LargeMessagesAreRefusedWithoutTouchingMemory) {
 
 // spec 3.3.7, 2.5, 2.8
 TEST_P(ViolationsTest, DropsAreCountedApart) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide&, InitiatorSide& initiator) {
     pair.on_initiator([&] {
       for (const Operation operation : all_operations) start(initiator, operation, {.length = 8});
       initiator.fence();
@@ -182,9 +169,7 @@ TEST_P(ViolationsTest, DropsAreCountedApart) {
 
 // spec 4.2.2, 3.3.7
 TEST_P(ViolationsTest, MessagesToAPortalThatWasNeverAllocatedAreDropped) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide&, InitiatorSide& initiator) {
     pair.on_initiator([&] {
       initiator.put({.length = 8, .pt_index = 77});
       // If there is an acknowledgment, it reports the failure.
@@ -207,9 +192,7 @@ TEST_P(ViolationsTest, MessagesToAPortalThatWasNeverAllocatedAreDropped) {
 
 // spec 3.6, 3.6.4, 3.3.7
 TEST_P(ViolationsTest, EachLogicalInterfaceHasItsOwnRegisters) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
+  run_sides(GetParam(), [](Pair& pair, TargetSide&, InitiatorSide& initiator) {
     InterfaceKind other_kind = pair.interface().kind();
     other_kind.matching = !other_kind.matching;
     Interface other(other_kind, {});
@@ -231,10 +214,8 @@ INSTANTIATE_TEST_SUITE_P(Paths, ManagedViolationTest, testing::ValuesIn(matching
 
 // spec 2.5, 3.12.1
 TEST_P(ManagedViolationTest, ARefusedMessageDoesNotMoveTheOffset) {
-  run_pair(GetParam(), [](Pair& pair) {
-    TargetSide target(pair);
-    InitiatorSide initiator(pair);
-    pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL)); });
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    pair.on_target([&] { target.append(PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL); });
     pair.on_initiator([&] {
       EXPECT_EQ(initiator.put_and_wait({.length = 10}).ack.remote_offset, 0u);
       initiator.get_and_wait({.length = 10}, PTL_NI_OP_VIOLATION);

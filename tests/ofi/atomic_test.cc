@@ -10,19 +10,13 @@ namespace {
 class AtomicTest : public testing::TestWithParam<PairKind> {};
 INSTANTIATE_TEST_SUITE_P(Ofi, AtomicTest, testing::ValuesIn(all_pairs()), name_of);
 
-constexpr uint64_t all_access = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-
 // A region with the key 1 over `memory` at the receiver.
 template <typename Body>
 void with_region(const PairKind& kind, size_t size, Body&& body) {
   run_pair(kind, {}, [&](Pair& pair) {
     std::vector<std::byte> memory(size);
     Owned<fid_mr> region;
-    pair.receiver([&](Side& side) {
-      fid_mr* opened = nullptr;
-      must(fi_mr_reg(side.domain(), memory.data(), size, all_access, 0, 1, 0, &opened, nullptr));
-      region.reset(opened);
-    });
+    pair.receiver([&](Side& side) { region = register_memory(side, memory.data(), size, 1); });
     body(pair, memory);
     pair.receiver([&](Side&) { region.reset(); });
   });
@@ -165,9 +159,7 @@ TEST(AtomicValidTest, AnswersAreTrue) {
     alignas(32) std::byte memory[4096] = {};
     alignas(32) std::byte operand[4096] = {};
     alignas(32) std::byte result[4096] = {};
-    fid_mr* opened = nullptr;
-    must(fi_mr_reg(side.domain(), memory, sizeof memory, all_access, 0, 1, 0, &opened, nullptr));
-    const Owned<fid_mr> region(opened);
+    const Owned<fid_mr> region = register_memory(side, memory, sizeof memory, 1);
     int valid = 0;
     for (int t = 0; t <= FI_UINT128; ++t) {
       for (int o = 0; o <= FI_ATOMIC_OP_LAST; ++o) {

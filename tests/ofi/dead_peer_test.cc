@@ -11,8 +11,6 @@ namespace {
 class DeadPeerTest : public testing::TestWithParam<PairKind> {};
 INSTANTIATE_TEST_SUITE_P(Ofi, DeadPeerTest, testing::ValuesIn(pairs_of_two()), name_of);
 
-constexpr uint64_t all_access = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-
 // Runs `begin` at the sender, kills the receiver, and expects `errors` errors.
 void expect_errors(const PairKind& kind, int errors, const std::function<void(Side&)>& begin) {
   PairKind impatient = kind;

@@ -11,7 +11,6 @@ class DeviceMemoryTest : public testing::TestWithParam<PairKind> {};
 INSTANTIATE_TEST_SUITE_P(Ofi, DeviceMemoryTest, testing::ValuesIn(all_pairs()), name_of);
 
 constexpr uint64_t caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_HMEM;
-constexpr uint64_t all_access = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 constexpr size_t sizes[] = {8, 512, 5000, 100'000};
 
 // Memory of the device of the process.

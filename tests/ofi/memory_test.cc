@@ -7,15 +7,7 @@ namespace {
 class MemoryTest : public testing::TestWithParam<PairKind> {};
 INSTANTIATE_TEST_SUITE_P(Ofi, MemoryTest, testing::ValuesIn(all_pairs()), name_of);
 
-constexpr uint64_t all_access = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 constexpr int every_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_ENDPOINT;
-
-Owned<fid_mr> register_memory(const Side& side, void* start, size_t size,
-                              uint64_t access = all_access, uint64_t key = 0) {
-  fid_mr* region = nullptr;
-  must(fi_mr_reg(side.domain(), start, size, access, 0, key, 0, &region, nullptr));
-  return Owned<fid_mr>(region);
-}
 
 // Tells the sender the key, and the address of the first byte.
 void announce(Pair& pair, const Side& side, const Owned<fid_mr>& region, const void* start) {
@@ -33,7 +25,7 @@ TEST_P(MemoryTest, WritesAndReadsOfAllSizes) {
       std::vector<std::byte> memory(size);
       Owned<fid_mr> region;
       pair.receiver([&](Side& side) {
-        region = register_memory(side, memory.data(), size, all_access, 12);
+        region = register_memory(side, memory.data(), size, 12);
         announce(pair, side, region, memory.data());
       });
       const std::vector<std::byte> out = bytes(size, 1);
@@ -162,8 +154,8 @@ TEST_P(MemoryTest, WhatIsNotAllowedFails) {
       Owned<fid_mr> region;
       Owned<fid_mr> read_only;
       pair.receiver([&](Side& side) {
-        region = register_memory(side, memory.data() + 1024, 1024, all_access, 1);
-        read_only = register_memory(side, memory.data() + 2048, 1024, FI_REMOTE_READ, 2);
+        region = register_memory(side, memory.data() + 1024, 1024, 1);
+        read_only = register_memory(side, memory.data() + 2048, 1024, 2, FI_REMOTE_READ);
         announce(pair, side, region, memory.data() + 1024);
         pair.tell(2, fi_mr_key(read_only.get()));
         pair.tell(3, pair.told(1) != 0 ? reinterpret_cast<uint64_t>(memory.data() + 2048) : 0);
@@ -204,7 +196,7 @@ TEST_P(MemoryTest, ARegionOfAllMemory) {
     std::vector<std::byte> memory(4096);
     Owned<fid_mr> region;
     pair.receiver([&](Side& side) {
-      region = register_memory(side, nullptr, SIZE_MAX, all_access, 3);
+      region = register_memory(side, nullptr, SIZE_MAX, 3);
       pair.tell(0, reinterpret_cast<uint64_t>(memory.data()));
     });
     pair.sender([&](Side& side) {
@@ -225,7 +217,7 @@ TEST(RegionTest, KeysOfTheProgramAreUnique) {
   run_alone([](Rank&) {
     const Side side({});
     std::vector<std::byte> memory(4096);
-    Owned<fid_mr> first = register_memory(side, memory.data(), 4096, all_access, 5);
+    Owned<fid_mr> first = register_memory(side, memory.data(), 4096, 5);
     EXPECT_EQ(fi_mr_key(first.get()), 5);
     fid_mr* second = nullptr;
     EXPECT_EQ(fi_mr_reg(side.domain(), memory.data(), 8, all_access, 0, 5, 0, &second, nullptr),
@@ -233,7 +225,7 @@ TEST(RegionTest, KeysOfTheProgramAreUnique) {
     EXPECT_EQ(fi_mr_reg(side.domain(), memory.data(), 8, all_access, 8, 6, 0, &second, nullptr),
               -FI_EINVAL);
     first.reset();
-    first = register_memory(side, memory.data(), 4096, all_access, 5);
+    first = register_memory(side, memory.data(), 4096, 5);
     must(fi_mr_enable(first.get()));
     EXPECT_EQ(fi_close(&side.domain()->fid), -FI_EBUSY);
   });
@@ -246,7 +238,7 @@ TEST(RegionTest, ARegionIsBoundToAnEndpoint) {
     Side sender({});
     sender.connect(bound.name());
     std::vector<std::byte> memory(64);
-    Owned<fid_mr> region = register_memory(bound, memory.data(), 64, all_access, 5);
+    Owned<fid_mr> region = register_memory(bound, memory.data(), 64, 5);
     must(fi_mr_bind(region.get(), &bound.endpoint()->fid, 0));
     must(fi_mr_enable(region.get()));
     const uint64_t value = 7;
@@ -272,6 +264,110 @@ TEST(RegionTest, ARegionOfPieces) {
     side.next(side.sent());
     EXPECT_TRUE(std::equal(out.begin(), out.begin() + 100, memory.begin() + 200));
     EXPECT_TRUE(std::equal(out.begin() + 100, out.end(), memory.begin()));
+  });
+}
+
+// What a target learns of the accesses of its peers (FI_RMA_EVENT), and fences: man fi_cntr, man
+// fi_mr, man fi_endpoint.
+
+class RemoteEventTest : public testing::TestWithParam<PairKind> {};
+INSTANTIATE_TEST_SUITE_P(Ofi, RemoteEventTest, testing::ValuesIn(all_pairs()), name_of);
+
+// Writes of several kinds, and one read.
+void access_memory(Side& side) {
+  uint64_t value = 4;
+  uint64_t result = 0;
+  Context context;
+  must(fi_write(side.endpoint(), &value, 8, nullptr, side.peer(), 0, 3, &context));
+  must(fi_writedata(side.endpoint(), &value, 8, nullptr, 1, side.peer(), 8, 3, nullptr));
+  must(fi_inject_write(side.endpoint(), &value, 8, side.peer(), 16, 3));
+  must(fi_atomic(side.endpoint(), &value, 1, nullptr, side.peer(), 0, 3, FI_UINT64, FI_SUM,
+                 nullptr));
+  for (int i = 0; i < 3; ++i) side.next(side.sent());
+  must(fi_read(side.endpoint(), &result, 8, nullptr, side.peer(), 0, 3, nullptr));
+  side.next(side.sent());
+  EXPECT_EQ(result, 8);
+}
+
+TEST_P(RemoteEventTest, CountersOfTheEndpointCountReadsAndWrites) {
+  Settings settings;
+  settings.remote_counters = true;
+  run_pair(GetParam(), settings, [](Pair& pair) {
+    uint64_t memory[3] = {};
+    Owned<fid_mr> region;
+    pair.receiver([&](Side& side) { region = register_memory(side, memory, sizeof memory, 3); });
+    pair.sender([](Side& side) { access_memory(side); });
+    pair.receiver([&](Side& side) {
+      must(fi_cntr_wait(side.remote_write_counter(), 4, 5000));
+      must(fi_cntr_wait(side.remote_read_counter(), 1, 5000));
+      EXPECT_EQ(fi_cntr_read(side.remote_write_counter()), 4);
+      EXPECT_EQ(fi_cntr_read(side.remote_read_counter()), 1);
+      EXPECT_EQ(fi_cntr_readerr(side.remote_write_counter()), 0);
+      must(fi_cntr_set(side.remote_write_counter(), 10));
+      must(fi_cntr_add(side.remote_write_counter(), 2));
+      EXPECT_EQ(fi_cntr_read(side.remote_write_counter()), 12);
+      EXPECT_EQ(fi_cntr_wait(side.remote_read_counter(), 2, 20), -FI_ETIMEDOUT);
+      region.reset();
+    });
+  });
+}
+
+TEST_P(RemoteEventTest, ACounterOfARegionCountsWrites) {
+  run_pair(GetParam(), {}, [](Pair& pair) {
+    uint64_t memory[3] = {};
+    Owned<fid_mr> region;
+    Owned<fid_cntr> counter;
+    pair.receiver([&](Side& side) {
+      fid_cntr* opened = nullptr;
+      must(fi_cntr_open(side.domain(), nullptr, &opened, nullptr));
+      counter.reset(opened);
+      region = register_memory(side, memory, sizeof memory, 3, all_access, FI_RMA_EVENT);
+      EXPECT_EQ(fi_mr_bind(region.get(), &opened->fid, FI_REMOTE_READ), -FI_EBADFLAGS);
+      must(fi_mr_bind(region.get(), &opened->fid, FI_REMOTE_WRITE));
+      must(fi_mr_enable(region.get()));
+      EXPECT_EQ(fi_close(&opened->fid), -FI_EBUSY);
+    });
+    pair.sender([](Side& side) { access_memory(side); });
+    pair.receiver([&](Side&) {
+      must(fi_cntr_wait(counter.get(), 4, 5000));
+      EXPECT_EQ(fi_cntr_read(counter.get()), 4);
+      region.reset();
+      EXPECT_EQ(fi_cntr_read(counter.get()), 4);
+      counter.reset();
+    });
+  });
+}
+
+TEST_P(RemoteEventTest, AFencedOperationComesAfterThoseBeforeIt) {
+  Settings settings;
+  settings.counters = true;
+  run_pair(GetParam(), settings, [](Pair& pair) {
+    std::vector<std::byte> memory(1 << 20);
+    Owned<fid_mr> region;
+    pair.receiver(
+        [&](Side& side) { region = register_memory(side, memory.data(), memory.size(), 3); });
+    pair.sender([&](Side& side) {
+      std::vector<std::byte> out = bytes(memory.size(), 3);
+      std::vector<std::byte> in(8);
+      Context writing;
+      must(fi_write(side.endpoint(), out.data(), out.size(), nullptr, side.peer(), 0, 3, &writing));
+      Context reading;
+      iovec piece = {in.data(), in.size()};
+      const fi_rma_iov remote = {out.size() - 8, 8, 3};
+      fi_msg_rma message{};
+      message.msg_iov = &piece;
+      message.iov_count = 1;
+      message.addr = side.peer();
+      message.rma_iov = &remote;
+      message.rma_iov_count = 1;
+      message.context = &reading;
+      side.repeat([&] { return fi_readmsg(side.endpoint(), &message, FI_FENCE | FI_COMPLETION); });
+      EXPECT_EQ(fi_cntr_read(side.write_counter()), 1);
+      EXPECT_EQ(side.next(side.sent()).op_context, &writing);
+      EXPECT_EQ(side.next(side.sent()).op_context, &reading);
+      EXPECT_TRUE(std::equal(in.begin(), in.end(), out.end() - 8));
+    });
+    pair.receiver([&](Side&) { region.reset(); });
   });
 }
 

@@ -24,8 +24,9 @@ if(TARGET lintel-fi)
     add_test(NAME ofi.${transport} COMMAND ofi_tests "--gtest_filter=*/${transport}*")
     string(APPEND ofi_others "*/${transport}*:")
   endforeach()
-  add_test(NAME ofi.others COMMAND ofi_tests "--gtest_filter=${ofi_others}")
-  set_tests_properties(ofi.local ofi.shm ofi.udp ofi.others PROPERTIES LABELS ofi TIMEOUT 600 COST 100)
+  add_test(NAME ofi.others COMMAND ofi_tests "--gtest_filter=${ofi_others}FloodTest.*")
+  add_test(NAME ofi.flood COMMAND ofi_tests "--gtest_filter=FloodTest.*")
+  set_tests_properties(ofi.local ofi.shm ofi.udp ofi.others ofi.flood PROPERTIES LABELS ofi TIMEOUT 600 COST 100)
 
   # Programs of libfabric and of Open MPI. Before these, the run-time library of a sanitizer would
   # have to be loaded.

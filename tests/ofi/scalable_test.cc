@@ -13,8 +13,6 @@ INSTANTIATE_TEST_SUITE_P(Ofi, ScalableTest, testing::ValuesIn(all_pairs()), name
 
 constexpr size_t contexts = 4;
 constexpr int context_bits = 3;
-constexpr uint64_t all_access = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-
 template <typename Object, typename Open>
 Owned<Object> open(Open&& open, Place place = Place::current()) {
   Object* object = nullptr;

@@ -161,4 +161,19 @@ class Side {
   fi_addr_t peer_ = FI_ADDR_NOTAVAIL;
 };
 
+inline constexpr uint64_t all_access = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+[[nodiscard]] inline Owned<fid_mr> register_memory(const Side& side, void* start, size_t size,
+                                                   uint64_t key = 0, uint64_t access = all_access,
+                                                   uint64_t flags = 0) {
+  fid_mr* region = nullptr;
+  must(fi_mr_reg(side.domain(), start, size, access, 0, key, flags, &region, nullptr));
+  return Owned<fid_mr>(region);
+}
+[[nodiscard]] inline Owned<fid_cntr> open_counter(const Side& side) {
+  fid_cntr* opened = nullptr;
+  must(fi_cntr_open(side.domain(), nullptr, &opened, nullptr));
+  return Owned<fid_cntr>(opened);
+}
+
 }  // namespace lintel::test::ofi

@@ -12,20 +12,7 @@ namespace {
 class TriggerTest : public testing::TestWithParam<PairKind> {};
 INSTANTIATE_TEST_SUITE_P(Ofi, TriggerTest, testing::ValuesIn(all_pairs()), name_of);
 
-constexpr uint64_t all_access = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 constexpr uint64_t key = 5;
-
-Owned<fid_cntr> open_counter(const Side& side) {
-  fid_cntr* opened = nullptr;
-  must(fi_cntr_open(side.domain(), nullptr, &opened, nullptr));
-  return Owned<fid_cntr>(opened);
-}
-
-Owned<fid_mr> register_memory(const Side& side, void* start, size_t size) {
-  fid_mr* region = nullptr;
-  must(fi_mr_reg(side.domain(), start, size, all_access, 0, key, 0, &region, nullptr));
-  return Owned<fid_mr>(region);
-}
 
 int queue(const Side& side, fi_deferred_work& work) {
   return fi_control(&side.domain()->fid, FI_QUEUE_WORK, &work);
@@ -154,6 +141,11 @@ void run_work(const Side& side, Work& work) {
   side.expect_nothing(side.sent());
   side.expect_nothing(side.received());
 }
+void run_work(const Side& side, const std::function<void(Work&)>& fill) {
+  Work work(side);
+  fill(work);
+  run_work(side, work);
+}
 
 TEST_P(TriggerTest, WorkThatSends) {
   run_pair(GetParam(), {}, [](Pair& pair) {
@@ -250,50 +242,32 @@ TEST_P(TriggerTest, WorkOnRemoteMemory) {
   run_pair(GetParam(), {}, [](Pair& pair) {
     uint64_t memory[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     Owned<fid_mr> region;
-    pair.receiver([&](Side& side) { region = register_memory(side, memory, sizeof memory); });
+    pair.receiver([&](Side& side) { region = register_memory(side, memory, sizeof memory, key); });
     pair.sender([&](Side& side) {
       uint64_t value = 100;
       uint64_t other = 7;
       uint64_t results[3] = {};
-      {
-        Work work(side);
-        work.rma(FI_OP_WRITE, &value, 8, 0);
-        run_work(side, work);
-      }
-      {
-        Work work(side);
-        work.rma(FI_OP_READ, &results[0], 8, 8);
-        run_work(side, work);
-        EXPECT_EQ(results[0], 2);
-      }
-      {
-        Work work(side);
+      run_work(side, [&](Work& work) { work.rma(FI_OP_WRITE, &value, 8, 0); });
+      run_work(side, [&](Work& work) { work.rma(FI_OP_READ, &results[0], 8, 8); });
+      EXPECT_EQ(results[0], 2);
+      run_work(side, [&](Work& work) {
         work.atomic(FI_OP_ATOMIC, FI_SUM, &value, nullptr, nullptr, 16);
-        run_work(side, work);
-      }
-      {
-        Work work(side);
+      });
+      run_work(side, [&](Work& work) {
         work.atomic(FI_OP_ATOMIC, FI_ATOMIC_WRITE, &value, nullptr, nullptr, 24);
-        run_work(side, work);
-      }
-      {
-        Work work(side);
+      });
+      run_work(side, [&](Work& work) {
         work.atomic(FI_OP_FETCH_ATOMIC, FI_SUM, &value, nullptr, &results[1], 32);
-        run_work(side, work);
-        EXPECT_EQ(results[1], 5);
-      }
-      {
-        Work work(side);
+      });
+      EXPECT_EQ(results[1], 5);
+      run_work(side, [&](Work& work) {
         work.atomic(FI_OP_FETCH_ATOMIC, FI_ATOMIC_READ, nullptr, nullptr, &results[1], 32);
-        run_work(side, work);
-        EXPECT_EQ(results[1], 105);
-      }
-      {
-        Work work(side);
+      });
+      EXPECT_EQ(results[1], 105);
+      run_work(side, [&](Work& work) {
         work.atomic(FI_OP_COMPARE_ATOMIC, FI_CSWAP, &value, &other, &results[2], 48);
-        run_work(side, work);
-        EXPECT_EQ(results[2], 7);
-      }
+      });
+      EXPECT_EQ(results[2], 7);
     });
     pair.receiver([&](Side&) {
       const uint64_t expected[8] = {100, 2, 103, 100, 105, 6, 100, 8};
@@ -308,7 +282,7 @@ TEST_P(TriggerTest, WorkInPieces) {
   run_pair(GetParam(), {}, [](Pair& pair) {
     uint64_t memory[8] = {};
     Owned<fid_mr> region;
-    pair.receiver([&](Side& side) { region = register_memory(side, memory, sizeof memory); });
+    pair.receiver([&](Side& side) { region = register_memory(side, memory, sizeof memory, key); });
     pair.sender([&](Side& side) {
       uint64_t values[4] = {1, 2, 3, 4};
       const iovec local[2] = {{values, 16}, {values + 2, 16}};
@@ -335,7 +309,7 @@ TEST_P(TriggerTest, ChainsOfWork) {
     constexpr size_t links = 20;
     uint64_t memory[2] = {};
     Owned<fid_mr> region;
-    pair.receiver([&](Side& side) { region = register_memory(side, memory, sizeof memory); });
+    pair.receiver([&](Side& side) { region = register_memory(side, memory, sizeof memory, key); });
     pair.sender([&](Side& side) {
       uint64_t one = 1;
       uint64_t results[links] = {};
@@ -430,7 +404,7 @@ TEST_P(TriggerTest, OneWorkIsCancelledAndTheOthersStay) {
   run_pair(GetParam(), {}, [](Pair& pair) {
     std::array<uint64_t, 4> memory{};
     Owned<fid_mr> region;
-    pair.receiver([&](Side& side) { region = register_memory(side, &memory, sizeof memory); });
+    pair.receiver([&](Side& side) { region = register_memory(side, &memory, sizeof memory, key); });
     pair.sender([&](Side& side) {
       const Owned<fid_cntr> counter = open_counter(side);
       const Owned<fid_cntr> completion = open_counter(side);
@@ -515,7 +489,7 @@ TEST_P(TriggerTest, CallsWithATriggeredContext) {
       context.trigger.threshold = {counter.get(), 1};
     };
     pair.receiver([&](Side& side) {
-      region = register_memory(side, &memory, sizeof memory);
+      region = register_memory(side, &memory, sizeof memory, key);
       receiving = open_counter(side);
       const iovec pieces[2] = {{&in[0], 8}, {&in[1], 8}};
       for (int i = 0; i < 2; ++i) at(receive_contexts[i], receiving);
@@ -707,13 +681,9 @@ TEST_P(TriggerTest, ARemoteWriteTriggersAnAnswer) {
     Owned<fid_mr> regions[2];
     Owned<fid_cntr> completion;
     std::vector<std::unique_ptr<Work>> works;
-    pair.sender([&](Side& side) {
-      fid_mr* opened = nullptr;
-      must(fi_mr_reg(side.domain(), &here, 8, all_access, 0, key + 1, 0, &opened, nullptr));
-      regions[0].reset(opened);
-    });
+    pair.sender([&](Side& side) { regions[0] = register_memory(side, &here, 8, key + 1); });
     pair.receiver([&](Side& side) {
-      regions[1] = register_memory(side, &there, 8);
+      regions[1] = register_memory(side, &there, 8, key);
       completion = open_counter(side);
       for (uint64_t i = 0; i < rounds; ++i) {
         works.push_back(std::make_unique<Work>(side));
@@ -792,7 +762,7 @@ TEST(TriggerLimitsTest, ManyWorksAndAClose) {
     const Owned<fid_cntr> completion = open_counter(side);
     uint64_t memory[1] = {};
     uint64_t one = 1;
-    const Owned<fid_mr> region = register_memory(side, memory, sizeof memory);
+    const Owned<fid_mr> region = register_memory(side, memory, sizeof memory, key);
     Work work(side);
     work.atomic(FI_OP_ATOMIC, FI_SUM, &one, nullptr, nullptr, 0);
     uint64_t queued = 0;

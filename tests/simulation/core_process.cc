@@ -11,6 +11,7 @@
 #include "api/resolve.h"
 #include "core/library/library.h"
 #include "core/matching/keyed_hash.h"
+#include "portals4_lintel.h"
 #include "simulation/repeatable_random.h"
 #include "simulation/virtual_time.h"
 #include "util/random.h"
@@ -72,7 +73,9 @@ void CoreProcess::set_up() {
 
 CoreProcess::CoreProcess(Network& network, Record& record, uint32_t number,
                          const ProcessShape& shape)
-    : SimulatedProcess(network, record, number, shape), dice_(random_u64()) {
+    : SimulatedProcess(network, record, number, shape),
+      dice_(random_u64()),
+      holds_(dice_.happens(0.5)) {
   CoreProcess::start();
 }
 
@@ -114,9 +117,11 @@ void CoreProcess::make_objects() {
   for (uint64_t slot = 0; slot < slots; ++slot) free_slots_.push_back(slot);
   for (const ptl_pt_index_t wanted : {portal_of_puts, portal_of_gets, portal_of_counter}) {
     ptl_pt_index_t index;
-    require(PtlPTAlloc(handle(), 0, events_, wanted, &index), "PtlPTAlloc");
+    const unsigned options = holds_ && wanted == portal_of_puts ? PTL_LINTEL_PT_HOLD : 0;
+    require(PtlPTAlloc(handle(), options, events_, wanted, &index), "PtlPTAlloc");
   }
-  for (size_t i = 0; i < overflow_entries; ++i) append_overflow();
+  if (!holds_)
+    for (size_t i = 0; i < overflow_entries; ++i) append_overflow();
   append_expected();
   exposed_ = append(portal_of_gets, PTL_PRIORITY_LIST, source, all_payload_bytes,
                     PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE, 0, 0);
@@ -160,9 +165,9 @@ void CoreProcess::append_expected() {
 
 void CoreProcess::append_overflow() {
   const uint64_t number = ++entries_appended_;
-  overflow_[number] = append(portal_of_puts, PTL_OVERFLOW_LIST, nullptr, overflow_bytes,
-                             PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_EVENT_COMM_DISABLE,
-                             longest_payload, number);
+  overflow_[number] = append(
+      portal_of_puts, PTL_OVERFLOW_LIST, nullptr, holds_ ? 2 * longest_payload : overflow_bytes,
+      PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_EVENT_COMM_DISABLE, longest_payload, number);
 }
 
 void CoreProcess::end(bool politely) {
@@ -210,6 +215,7 @@ uint64_t CoreProcess::run() {
   bool busy = take_events() || work != 0;
   busy |= send_waiting();
   append_expected();
+  if (holds_ && overflow_.size() < overflow_entries && dice_.happens(0.05)) append_overflow();
   busy |= take_events();
   note_frame_memory();
   const uint64_t soon_ns = virtual_now_ns + shape_.poll_ns;
@@ -346,7 +352,8 @@ void CoreProcess::take(const ptl_event_t& event) {
     case PTL_EVENT_PUT_OVERFLOW:
       return take_message(event);
     case PTL_EVENT_AUTO_UNLINK:
-      return append_overflow();
+      if (!holds_) append_overflow();
+      return;
     case PTL_EVENT_AUTO_FREE:
       overflow_.erase(number_of(event.user_ptr));
       return;
@@ -509,6 +516,10 @@ void CoreProcess::check_rest() {
       [&](lintel::Operation&) { record_.add_problem(text + "an operation"); });
   physical().target().transfers().table().for_each(
       [&](Transfer&) { record_.add_problem(text + "a transfer"); });
+  if (interface_->held_queues != 0 && !record_.had_severe_incident(number_) &&
+      std::ranges::none_of(
+          peers_, [&](const auto& entry) { return record_.had_severe_incident(entry.first); }))
+    record_.add_problem(text + "messages that are held");
   require(PtlMDRelease(source_), "PtlMDRelease");
   require(PtlMDRelease(sink_), "PtlMDRelease");
   for (auto& [to, peer] : peers_) {

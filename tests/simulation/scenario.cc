@@ -199,6 +199,13 @@ uint64_t Scenario::stagger_ns(uint32_t process) const noexcept {
   return process * timeout_of(*this) / 64;
 }
 
+bool Scenario::cuts_all_rails() const noexcept {
+  unsigned cut = 0;
+  for (const Incident& incident : incidents)
+    if (incident.kind == IncidentKind::cut_rail) cut |= 1u << incident.rail;
+  return cut + 1 == 1u << network.rails;
+}
+
 bool Scenario::is_severe(const Incident& incident) const noexcept {
   switch (incident.kind) {
     case IncidentKind::restart:
@@ -209,8 +216,7 @@ bool Scenario::is_severe(const Incident& incident) const noexcept {
     case IncidentKind::narrow:  // shorter frames arrive
       return false;
     case IncidentKind::cut_rail:
-      // Connections are opened by the first one.
-      return incident.rail == 0 && incident.duration_ns > timeout_of(*this) / 4;
+      return cuts_all_rails() && incident.duration_ns > timeout_of(*this) / 4;
     // Nobody is silent while somebody waits.
     case IncidentKind::jump:
     case IncidentKind::suspend:

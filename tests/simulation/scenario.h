@@ -73,6 +73,8 @@ struct Scenario {
   [[nodiscard]] uint64_t stagger_ns(uint32_t process) const noexcept;
   // Whether peers may treat `incident` as a failure of its processes.
   [[nodiscard]] bool is_severe(const Incident& incident) const noexcept;
+  // Whether each rail is cut at some time.
+  [[nodiscard]] bool cuts_all_rails() const noexcept;
 };
 
 [[nodiscard]] Scenario make_scenario(uint64_t seed, Level level);

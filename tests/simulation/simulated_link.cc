@@ -59,17 +59,23 @@ ResolveStatus SimulatedLink::resolve(ProcessId peer, Route& route, std::string*)
 
 bool SimulatedLink::adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept {
   route = {from, mtu_};
-  return from == address_of(peer);
+  return owner_of(from) == peer;
+}
+
+LinkAddress SimulatedLink::with_rail(ProcessId, const LinkAddress& to) const noexcept {
+  LinkAddress by_rail = to;
+  by_rail.set_rail(static_cast<uint8_t>(to.bytes[sizeof(ProcessId)]));
+  return by_rail;
+}
+
+unsigned SimulatedLink::ways_to(ProcessId peer, LinkAddress (&to)[most_ways]) const noexcept {
+  for (unsigned i = 0; i < network_.rails(); ++i) to[i] = with_rail(peer, address_of(peer, i));
+  return network_.rails() == 1 ? 0 : network_.rails();
 }
 
 unsigned SimulatedLink::pair_rails(ProcessId peer, const RailAddress*, unsigned count,
-                                   const LinkAddress& first,
                                    LinkAddress (&to)[most_rails]) const noexcept {
-  to[0] = first;
-  for (unsigned i = 1; i <= count; ++i) {
-    to[i] = address_of(peer, i);
-    to[i].set_rail(static_cast<uint8_t>(i));
-  }
+  for (unsigned i = 0; i <= count; ++i) to[i] = with_rail(peer, address_of(peer, i));
   return count + 1;
 }
 

@@ -37,8 +37,9 @@ class SimulatedLink final : public PacketLink {
 
   ResolveStatus resolve(ProcessId peer, Route& route, std::string*) noexcept override;
   bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept override;
+  unsigned ways_to(ProcessId peer, LinkAddress (&to)[most_ways]) const noexcept override;
+  LinkAddress with_rail(ProcessId peer, const LinkAddress& to) const noexcept override;
   unsigned pair_rails(ProcessId peer, const RailAddress* rails, unsigned count,
-                      const LinkAddress& first,
                       LinkAddress (&to)[most_rails]) const noexcept override;
   unsigned send(const OutboundFrame* frames, unsigned count) noexcept override;
   unsigned receive(InboundFrame* frames, unsigned max) noexcept override;

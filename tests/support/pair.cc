@@ -169,10 +169,16 @@ TargetSide::TargetSide(Pair& pair, const TargetSettings& settings, Place place) 
   pair.barrier(place);
 }
 
-EntrySpec TargetSide::entry(unsigned options) const {
-  return {.start = memory.data(),
-          .length = memory.size(),
-          .options = options | PTL_ME_EVENT_LINK_DISABLE};
+EntrySpec TargetSide::entry(unsigned options, const EntryChanges& changes) const {
+  return {.start = changes.start.value_or(memory.data()),
+          .length = changes.length.value_or(memory.size()),
+          .options = options | PTL_ME_EVENT_LINK_DISABLE,
+          .counter = changes.counter,
+          .uid = changes.uid,
+          .match_bits = changes.match_bits,
+          .ignore_bits = changes.ignore_bits,
+          .min_free = changes.min_free,
+          .match_id = changes.match_id};
 }
 
 ptl_handle_any_t TargetSide::append(const EntrySpec& spec, ptl_list_t list, void* user_ptr,
@@ -265,5 +271,16 @@ void InitiatorSide::fence(Place place) {
        place);
   fence_counter_.expect(++fences_, 0, place);
 }
+
+void run_sides(const PairKind& kind, const TargetSettings& target,
+               const InitiatorSettings& initiator, const SidesBody& body) {
+  run_pair(kind, [&](Pair& pair) {
+    TargetSide target_side(pair, target);
+    InitiatorSide initiator_side(pair, initiator);
+    body(pair, target_side, initiator_side);
+  });
+}
+
+void run_sides(const PairKind& kind, const SidesBody& body) { run_sides(kind, {}, {}, body); }
 
 }  // namespace lintel::test

@@ -1,9 +1,7 @@
 // An initiator and a target: two processes, or one process in both roles. The bodies of conformance
 // tests are written once against this and run over every path and kind of interface.
 //
-//   run_pair(GetParam(), [](Pair& pair) {
-//     TargetSide target(pair);
-//     InitiatorSide initiator(pair);
+//   run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
 //     pair.on_target([&] { target.append(target.entry(PTL_ME_OP_PUT)); });
 //     pair.on_initiator([&] { initiator.put({.length = 8}); });
 //     pair.on_target([&] { target.events.expect(PTL_EVENT_PUT); });
@@ -15,6 +13,7 @@
 #include <portals4.h>
 
 #include <list>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -119,6 +118,18 @@ struct TargetSettings {
   bool with_event_queue = true;
 };
 
+// Values of an entry other than those of TargetSide::entry().
+struct EntryChanges {
+  std::optional<std::byte*> start = {};
+  std::optional<ptl_size_t> length = {};
+  ptl_handle_ct_t counter = PTL_CT_NONE;
+  ptl_uid_t uid = PTL_UID_ANY;
+  ptl_match_bits_t match_bits = 0;
+  ptl_match_bits_t ignore_bits = 0;
+  ptl_size_t min_free = 0;
+  const ptl_process_t* match_id = nullptr;
+};
+
 // A portal table entry with its event queue, a counter, and memory to post. At other processes than
 // the target it is empty and must not be used.
 class TargetSide {
@@ -127,9 +138,17 @@ class TargetSide {
                       Place place = Place::current());
 
   // An entry over all of the memory, without a LINK event.
-  [[nodiscard]] EntrySpec entry(unsigned options) const;
+  [[nodiscard]] EntrySpec entry(unsigned options, const EntryChanges& changes = {}) const;
   ptl_handle_any_t append(const EntrySpec& spec, ptl_list_t list = PTL_PRIORITY_LIST,
                           void* user_ptr = nullptr, Place place = Place::current()) const;
+  ptl_handle_any_t append(unsigned options, const EntryChanges& changes = {},
+                          Place place = Place::current()) const {
+    return append(entry(options, changes), PTL_PRIORITY_LIST, nullptr, place);
+  }
+  ptl_handle_any_t append_overflow(unsigned options, const EntryChanges& changes = {},
+                                   Place place = Place::current()) const {
+    return append(entry(options, changes), PTL_OVERFLOW_LIST, nullptr, place);
+  }
 
   EventQueue events;
   Counter counter;
@@ -213,5 +232,11 @@ class InitiatorSide {
   Descriptor fence_descriptor_;
   ptl_size_t fences_ = 0;
 };
+
+// run_pair() with both sides.
+using SidesBody = std::function<void(Pair&, TargetSide&, InitiatorSide&)>;
+void run_sides(const PairKind& kind, const TargetSettings& target,
+               const InitiatorSettings& initiator, const SidesBody& body);
+void run_sides(const PairKind& kind, const SidesBody& body);
 
 }  // namespace lintel::test

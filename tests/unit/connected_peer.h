@@ -3,6 +3,7 @@
 
 #include "core/operations/peer.h"
 #include "scripted_transport.h"
+#include "util/lock.h"
 
 namespace lintel::test {
 
@@ -10,7 +11,8 @@ struct ConnectedPeer {
   ConnectedPeer() {
     peer.route.link = &link;
     peer.route.transport = &transport;
-    peer.failed = false;
+    const LockGuard guard(peer.send_lock);
+    peer.set_failed(false);
   }
   ScriptedTransport transport;
   Link link;

@@ -21,17 +21,17 @@ struct alignas(128) Memory {
 TEST(CellRing, ALapVisitsEachCellOnceAndThenTheNextBegins) {
   Memory memory{};
   const CellRing ring(&memory.control, geometry);
-  CellPlace place;
+  CellPlace place = ring.start();
   for (uint32_t lap = 1; lap <= 3; ++lap) {
     std::set<const LaneCell*> seen;
     for (uint32_t i = 0; i < geometry.cells; ++i) {
       EXPECT_EQ(place.link_word(80), lap << 16 | 80);
       EXPECT_TRUE(place.is_published_by(lap << 16 | i));
       EXPECT_FALSE(place.is_published_by((lap - 1) << 16 | i));
-      EXPECT_TRUE(seen.insert(&ring.at(place)).second);
+      EXPECT_TRUE(seen.insert(&place.cell()).second);
       ring.advance(place);
     }
-    EXPECT_EQ(&ring.at(place), memory.cells);
+    EXPECT_EQ(&place.cell(), memory.cells);
   }
 }
 
@@ -39,7 +39,7 @@ TEST(CellRing, NoLapIsZero) {
   constexpr LaneGeometry smallest{4, 16 * 1024};
   Memory memory{};
   const CellRing ring(&memory.control, smallest);
-  CellPlace place;
+  CellPlace place = ring.start();
   for (uint32_t i = 0; i < 0xffff * smallest.cells; ++i) {
     ASSERT_NE(place.link_word(0), 0u) << i;
     ring.advance(place);
@@ -47,31 +47,29 @@ TEST(CellRing, NoLapIsZero) {
   EXPECT_EQ(place.link_word(0), 1u << 16);
 }
 
-TEST(CellRing, FindsCellsBeforeAndBeyond) {
+TEST(CellRing, FindsCellsBeyond) {
   Memory memory{};
   const CellRing ring(&memory.control, geometry);
-  std::vector<CellPlace> places(3 * geometry.cells);
+  std::vector<CellPlace> places(3 * geometry.cells, ring.start());
   for (size_t i = 1; i < places.size(); ++i) {
     places[i] = places[i - 1];
     ring.advance(places[i]);
   }
   const CellPlace middle = places[geometry.cells + 5];
   for (uint32_t i = 0; i <= geometry.cells; ++i) {
-    EXPECT_EQ(ring.cell_before(middle, i), places[geometry.cells + 5 - i].cell());
     EXPECT_EQ(&ring.beyond(middle, geometry.cell_after(0, i)),
-              &ring.at(places[geometry.cells + 5 + i]));
+              &places[geometry.cells + 5 + i].cell());
   }
 }
 
 class ByteRingTest : public ::testing::Test {
  protected:
-  // A payload that was published in that cell. False: there was no room.
-  bool put(uint32_t length, uint32_t cell) {
+  // A payload of that message. False: there was no room.
+  bool put(uint32_t length, uint32_t message) {
     const ByteRing::Room room = ring_.room_for(length);
     if (!ring_.is_free(room)) return false;
     offset_ = room.offset;
-    ring_.take(room);
-    ring_.note_published(cell);
+    ring_.take(room, message);
     return true;
   }
   std::vector<std::byte> bytes_{geometry.data_bytes};
@@ -89,11 +87,24 @@ TEST_F(ByteRingTest, PayloadsAreContiguousAndShareNoCacheLine) {
   EXPECT_EQ(offset_, 128u + 8192);
   // The end of the ring has 3,968 bytes, its beginning none before the first two are released.
   EXPECT_FALSE(put(4096, 3));
-  ring_.note_released(0);
-  EXPECT_FALSE(put(4096, 3));
   ring_.note_released(1);
+  EXPECT_FALSE(put(4096, 3));
+  ring_.note_released(2);
   ASSERT_TRUE(put(4096, 3));
   EXPECT_EQ(offset_, 0u);
+}
+
+// Of a stream of messages of which some have a payload here, also past the end of the numbers.
+TEST_F(ByteRingTest, RoomComesBackWithTheMessagesThatHadIt) {
+  ASSERT_TRUE(ring_.attach(bytes_.data(), geometry, geometry.data_bytes));
+  const uint32_t first = UINT32_MAX - 2 * geometry.cells;
+  for (uint32_t i = 0; i < 8 * geometry.cells; i += 4) {
+    ASSERT_TRUE(put(8192, first + i)) << i;
+    ASSERT_TRUE(put(64, first + i + 2)) << i;
+    ring_.note_released(first + i);
+    EXPECT_FALSE(put(8192, first + i + 3)) << i;
+    ring_.note_released(first + i + 4);
+  }
 }
 
 TEST_F(ByteRingTest, ThePartThatMayNotBeUsedIsUsedAfterExtend) {
@@ -112,7 +123,7 @@ TEST_F(ByteRingTest, WithoutMoreMemoryItWrapsInThePartThatMayBeUsed) {
   ring_.extend(false);
   EXPECT_FALSE(ring_.must_grow_for(64));
   EXPECT_FALSE(put(64, 1));
-  ring_.note_released(0);
+  ring_.note_released(1);
   ASSERT_TRUE(put(64, 1));
   EXPECT_EQ(offset_, 0u);
 }

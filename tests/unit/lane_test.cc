@@ -164,6 +164,8 @@ class PutSink final : public MessageSink {
   bool succeeds = true;
 };
 
+using Taken = LaneConsumer::Taken;
+
 // Through all laps of the cells, and with acknowledgements until their line is full.
 TEST_F(LaneTest, PutsThatAreWrittenAndReadInPlaceAreAcknowledged) {
   PutSink sink;
@@ -172,7 +174,9 @@ TEST_F(LaneTest, PutsThatAreWrittenAndReadInPlaceAreAcknowledged) {
   LaneProducer back_producer;
   ASSERT_TRUE(back_producer.attach(back.control(), small_lane));
   constexpr unsigned asks = MessageHeader::modes_of(PTL_INT8_T, PTL_CT_ACK_REQ);
-  bool acknowledged = false;
+  const auto deliver = [&](LaneAckWriter* acks) {
+    return consumer_.deliver_put(sink, link, [acks] { return acks; });
+  };
   for (uint32_t i = 1; i <= 3 * small_lane.cells; ++i) {
     sink.succeeds = i % 5 != 0;
     LaneCell* const cell = producer_.next_cell();
@@ -184,13 +188,11 @@ TEST_F(LaneTest, PutsThatAreWrittenAndReadInPlaceAreAcknowledged) {
     const bool room = back_producer.acks().has_room();
     EXPECT_EQ(room, i <= lane_ack_places + lane_ack_places / 4) << i;
     if (!room) {
-      EXPECT_FALSE(consumer_.deliver_put(sink, link, &back_producer.acks(), acknowledged));
+      EXPECT_EQ(deliver(&back_producer.acks()), Taken::none);
       break;
     }
-    EXPECT_FALSE(consumer_.deliver_put(sink, link, nullptr, acknowledged)) << "it asks for one";
-    acknowledged = false;
-    ASSERT_TRUE(consumer_.deliver_put(sink, link, &back_producer.acks(), acknowledged));
-    EXPECT_EQ(acknowledged, sink.succeeds);
+    EXPECT_EQ(deliver(nullptr), Taken::none) << "it asks for one";
+    EXPECT_EQ(deliver(&back_producer.acks()), sink.succeeds ? Taken::acknowledged : Taken::put);
     static_cast<void>(consumer_.release_taken());
     ASSERT_EQ(sink.puts.size(), i);
     const MessageHeader& header = sink.puts.back().header;
@@ -213,7 +215,6 @@ TEST_F(LaneTest, PutsThatAreWrittenAndReadInPlaceAreAcknowledged) {
 TEST_F(LaneTest, OtherMessagesAreNotTakenInPlace) {
   PutSink sink;
   Link link;
-  bool acknowledged = false;
   MessageHeader header = header_of(1);
   for (const auto& change : {+[](MessageHeader& h) { h.kind = MessageKind::get; },
                              +[](MessageHeader& h) { h.flags = flag_remote_memory; },
@@ -221,7 +222,7 @@ TEST_F(LaneTest, OtherMessagesAreNotTakenInPlace) {
     MessageHeader other = header;
     change(other);
     ASSERT_EQ(producer_.push(other, nullptr, 0), SendStatus::sent);
-    EXPECT_FALSE(consumer_.deliver_put(sink, link, &producer_.acks(), acknowledged));
+    EXPECT_EQ(consumer_.deliver_put(sink, link, [] { return nullptr; }), Taken::none);
     InboundMessage message;
     bool malformed = false;
     const unsigned count = consumer_.peek(&message, 1, malformed);
@@ -233,13 +234,12 @@ TEST_F(LaneTest, OtherMessagesAreNotTakenInPlace) {
 TEST_F(LaneTest, ALongPutIsNotTakenInPlace) {
   PutSink sink;
   Link link;
-  bool acknowledged = false;
+  const auto no_acks = [] { return nullptr; };
   ASSERT_EQ(push(1, lane_inline_bytes + 1), SendStatus::sent);
-  EXPECT_FALSE(consumer_.deliver_put(sink, link, &producer_.acks(), acknowledged));
+  EXPECT_EQ(consumer_.deliver_put(sink, link, no_acks), Taken::none);
   expect_next(1, lane_inline_bytes + 1);
   ASSERT_EQ(push(2, lane_inline_bytes), SendStatus::sent);
-  EXPECT_TRUE(consumer_.deliver_put(sink, link, &producer_.acks(), acknowledged));
-  EXPECT_FALSE(acknowledged);
+  EXPECT_EQ(consumer_.deliver_put(sink, link, no_acks), Taken::put);
 }
 
 TEST_F(LaneTest, GathersPieces) {

@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include "util/assert.h"
+
 namespace lintel {
 namespace {
 
@@ -76,6 +78,31 @@ TEST_F(LogTest, ErrnoIsKept) {
   EXPECT_EQ(errno, EADDRINUSE);
   testing::internal::GetCapturedStderr();
 }
+
+// Assertions: what does not hold ends the process where they are built in, and is never evaluated
+// elsewhere.
+
+TEST(AssertTest, AConditionThatHoldsPasses) {
+  const int frames = 3;
+  LINTEL_ASSERT(frames == 3);
+}
+
+#ifdef LINTEL_ASSERTIONS
+
+TEST(AssertDeathTest, AFailedAssertionNamesConditionAndPlace) {
+  const int frames = 3;
+  EXPECT_DEATH(LINTEL_ASSERT(frames < 3), "log_test.cc:[0-9]+: the assertion 'frames < 3' failed");
+}
+
+#else
+
+TEST(AssertTest, WithoutAssertionsTheConditionIsNotEvaluated) {
+  int evaluations = 0;
+  LINTEL_ASSERT(++evaluations < 0);
+  EXPECT_EQ(evaluations, 0);
+}
+
+#endif
 
 }  // namespace
 }  // namespace lintel

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "connected_peer.h"
+#include "core/operations/peer.h"
+#include "core/operations/transfer_table.h"
 
 namespace lintel::test {
 namespace {
@@ -133,6 +135,125 @@ TEST_F(OperationTableTest, SlotsPassBetweenSenderAndPoller) {
   }
   poller.join();
   EXPECT_FALSE(one_.peer.has_outstanding());
+}
+
+class TransferTableTest : public ::testing::Test {
+ protected:
+  TransferTableTest() { EXPECT_TRUE(table_.open()); }
+  Transfer& start(ConnectedPeer& to, uint32_t release_mark = 0) {
+    Transfer& transfer = *table_.allocate(to.peer);
+    transfer.peer.store(&to.peer);
+    transfer.release.mark = release_mark;
+    transfer.place.interface = nullptr;
+    ++to.peer.long_messages.transfers;
+    return transfer;
+  }
+  // The pointer is only compared.
+  static NetworkInterface* some_interface() {
+    static char place;
+    return reinterpret_cast<NetworkInterface*>(&place);
+  }
+  ConnectedPeer one_;
+  ConnectedPeer other_;
+  PollFlag work_due_;
+  TransferTable table_{work_due_};
+};
+
+TEST_F(TransferTableTest, ACookieNamesItsTransferUntilThatIsReleased) {
+  Transfer& transfer = start(one_);
+  const uint32_t cookie = table_.cookie_of(transfer);
+  EXPECT_EQ(table_.find(cookie), &transfer);
+  table_.release(transfer);
+  EXPECT_EQ(table_.find(cookie), nullptr);
+  EXPECT_EQ(one_.peer.long_messages.transfers, 0u);
+  EXPECT_EQ(&start(one_), &transfer);
+  EXPECT_EQ(table_.find(cookie), nullptr);
+}
+
+// A place is reused with each of its 256 generations before a cookie is repeated.
+TEST_F(TransferTableTest, GenerationsWrap) {
+  std::vector<uint32_t> cookies;
+  for (unsigned i = 0; i < 3 * 256; ++i) {
+    Transfer& transfer = start(one_);
+    const uint32_t cookie = table_.cookie_of(transfer);
+    for (const uint32_t old : cookies) ASSERT_NE(table_.find(old), &transfer) << i;
+    ASSERT_EQ(table_.find(cookie), &transfer) << i;
+    cookies.push_back(cookie);
+    if (cookies.size() == 256) cookies.erase(cookies.begin());
+    table_.release(transfer);
+  }
+  Transfer& other = start(other_);
+  EXPECT_EQ(table_.find(table_.cookie_of(other)), &other);
+}
+
+TEST_F(TransferTableTest, ActiveOnesAreTakenAtOnce) {
+  Transfer& first = start(one_);
+  Transfer& second = start(other_);
+  EXPECT_FALSE(table_.has_active());
+  table_.activate(first);
+  table_.activate(second);
+  EXPECT_TRUE(first.active);
+  EXPECT_EQ(table_.take_active(), &second);
+  EXPECT_EQ(second.next_active, &first);
+  EXPECT_EQ(first.next_active, nullptr);
+  EXPECT_FALSE(table_.has_active());
+  EXPECT_FALSE(first.active);
+}
+
+TEST_F(TransferTableTest, MemoryIsReleasedInTheOrderSent) {
+  Transfer& first = start(one_, 1);
+  Transfer& second = start(one_, 2);
+  Transfer& third = start(other_, 1);
+  table_.await_release(first);
+  table_.await_release(second);
+  table_.await_release(third);
+  EXPECT_TRUE(table_.awaits_release());
+  EXPECT_FALSE(table_.anything_released());
+  EXPECT_EQ(table_.take_released(), nullptr);
+
+  one_.transport.released_mark = 1;
+  EXPECT_TRUE(table_.anything_released());
+  EXPECT_EQ(table_.take_released(), &first);
+  EXPECT_EQ(table_.take_released(), nullptr);
+
+  one_.transport.released_mark = 2;
+  other_.transport.released_mark = 1;
+  const Transfer* taken[] = {table_.take_released(), table_.take_released()};
+  EXPECT_TRUE((taken[0] == &second && taken[1] == &third) ||
+              (taken[0] == &third && taken[1] == &second));
+  EXPECT_EQ(table_.take_released(), nullptr);
+  EXPECT_FALSE(table_.awaits_release());
+}
+
+TEST_F(TransferTableTest, AnInterfaceThatGoesTakesItsTransfersAlong) {
+  Transfer& active = start(one_);
+  Transfer& waiting = start(one_, 1);
+  Transfer& last = start(one_, 1);
+  Transfer& stays = start(one_, 1);
+  for (Transfer* transfer : {&active, &waiting, &last})
+    transfer->place.interface = some_interface();
+  table_.activate(active);
+  table_.await_release(waiting);
+  table_.await_release(stays);
+  table_.await_release(last);
+  table_.drop_all_of(*some_interface());
+  EXPECT_FALSE(table_.has_active());
+  EXPECT_EQ(one_.peer.long_messages.transfers, 1u);
+  Transfer& later = start(one_, 1);
+  table_.await_release(later);
+  one_.transport.released_mark = 1;
+  EXPECT_EQ(table_.take_released(), &stays);
+  EXPECT_EQ(table_.take_released(), &later);
+  EXPECT_EQ(table_.take_released(), nullptr);
+}
+
+TEST_F(TransferTableTest, OnePeerLeavesTransfersForTheOthers) {
+  one_.peer.long_messages.transfers = most_transfers_of_peer;
+  EXPECT_EQ(table_.allocate(one_.peer), nullptr);
+  EXPECT_FALSE(table_.is_full());
+  EXPECT_NE(table_.allocate(other_.peer), nullptr);
+  --one_.peer.long_messages.transfers;
+  EXPECT_NE(table_.allocate(one_.peer), nullptr);
 }
 
 }  // namespace

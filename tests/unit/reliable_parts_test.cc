@@ -151,99 +151,12 @@ TEST_F(TransmitterTest, AProbeIsAsLongAsTheResetThatMayAnswerIt) {
 
 using SenderTest = ReliablePart;
 
-TEST_F(SenderTest, CutsMessagesIntoFramesAndTimesThem) {
-  EXPECT_EQ(send(1, 3000), SendStatus::sent);
-  const std::vector<FrameHeader> frames = taken_frames();
-  ASSERT_EQ(frames.size(), 2u) << "the first window";
-  EXPECT_EQ(frames[0].flags & frame_whole, frame_first);
-  EXPECT_EQ(frames[1].flags & frame_whole, 0);
-  EXPECT_EQ(timers_.earliest_ns(), connection_.send.window.deadline_ns());
-  EXPECT_TRUE(sender_.take_acknowledgement(connection_, acknowledgement(3), virtual_now_ns));
-  const std::vector<FrameHeader> rest = taken_frames();
-  ASSERT_EQ(rest.size(), 1u);
-  EXPECT_EQ(rest[0].flags & frame_whole, frame_last);
-}
-
-TEST_F(SenderTest, MessagesThatWaitForTheLinkShareAFrame) {
-  link_.full = true;
-  for (uint64_t i = 0; i < most_bundled; ++i) EXPECT_EQ(send(i, 0), SendStatus::sent);
-  EXPECT_EQ(connection_.send.window.queue().frames(), 2u) << "as many as a short buffer takes";
-}
-
 TEST_F(SenderTest, RefusesWhatIsTooLongAndWhatFindsNoRoom) {
   EXPECT_EQ(send(1, longest_eager_bytes + 1), SendStatus::inaccessible);
   link_.full = true;
   SendStatus status = SendStatus::sent;
   for (unsigned i = 0; i < 1000 && status == SendStatus::sent; ++i) status = send(i, 1000);
   EXPECT_EQ(status, SendStatus::queue_full);
-}
-
-using AcknowledgerTest = ReliablePart;
-
-TEST_F(AcknowledgerTest, AcknowledgesAtOnceWhatIsAskedForAndALotOfData) {
-  acknowledger_.note_arrival(connection_, 100, virtual_now_ns);
-  acknowledger_.settle(virtual_now_ns);
-  EXPECT_TRUE(taken_frames().empty());
-  EXPECT_EQ(timers_.earliest_ns(), virtual_now_ns + settings_.ack_delay_ns);
-  acknowledger_.acknowledge_soon(connection_);
-  EXPECT_TRUE(taken_frames().empty()) << "not before the burst is over";
-  acknowledger_.settle(virtual_now_ns);
-  EXPECT_EQ(taken_frames().size(), 1u);
-  acknowledger_.note_arrival(connection_, 1 << 14, virtual_now_ns);
-  acknowledger_.settle(virtual_now_ns);
-  EXPECT_EQ(taken_frames().size(), 1u);
-}
-
-TEST_F(AcknowledgerTest, HoldsTheAcknowledgementOfAMessageForOneThatAnswersAtOnce) {
-  MessageHeader acknowledgement = numbered_put(1);
-  acknowledgement.kind = MessageKind::ack;
-  for (unsigned i = 0; i < ReplyPredictor::least_run; ++i) {
-    EXPECT_FALSE(acknowledger_.holds(connection_, acknowledgement, virtual_now_ns));
-    EXPECT_FALSE(acknowledger_.holds(connection_, numbered_put(i), virtual_now_ns));
-  }
-  EXPECT_TRUE(acknowledger_.holds(connection_, acknowledgement, virtual_now_ns));
-  EXPECT_TRUE(connection_.replies.holds());
-  acknowledger_.end_hold_if_due();
-  EXPECT_TRUE(connection_.replies.holds()) << "it is not due yet";
-  virtual_now_ns += connection_.replies.hold_ns();
-  acknowledger_.end_hold_if_due();
-  EXPECT_FALSE(connection_.replies.holds());
-}
-
-using SenderAcknowledgementsTest = ReliablePart;
-
-TEST_F(SenderAcknowledgementsTest, ThatRideOnDataReleaseFrames) {
-  EXPECT_EQ(send(1), SendStatus::sent);
-  EXPECT_NE(sent_.used_bytes(), 0u);
-  EXPECT_TRUE(sender_.take_acknowledgement(connection_, acknowledgement(2), virtual_now_ns));
-  EXPECT_EQ(sent_.used_bytes(), 0u);
-}
-
-TEST_F(SenderAcknowledgementsTest, OfFramesThatWereNeverSentMakeNoSense) {
-  EXPECT_EQ(send(1), SendStatus::sent);
-  EXPECT_FALSE(sender_.take_acknowledgement(connection_, acknowledgement(3), virtual_now_ns));
-}
-
-TEST_F(SenderAcknowledgementsTest, LetFramesGoThatWaitForThem) {
-  link_.full = true;
-  EXPECT_EQ(send(1), SendStatus::sent);
-  link_.full = false;
-  EXPECT_TRUE(sender_.take_acknowledgement(connection_, acknowledgement(1), virtual_now_ns));
-  EXPECT_EQ(taken_frames().size(), 1u);
-}
-
-TEST_F(ReliablePart, BatchesAreOfOneConnectionAndAnnounceIt) {
-  Connection other;
-  establish(other);
-  batch_.add(connection_, numbered_put(1), nullptr);
-  batch_.add(connection_, numbered_put(2), nullptr);
-  EXPECT_EQ(sink_.calls, 0u);
-  batch_.add(other, numbered_put(3), nullptr);
-  EXPECT_EQ(sink_.calls, 1u);
-  batch_.deliver();
-  EXPECT_EQ(sink_.match_bits, (std::vector<uint64_t>{1, 2, 3}));
-  EXPECT_EQ(sink_.announced, 2u);
-  EXPECT_EQ(batch_.handed_up(), 3u);
 }
 
 TEST_F(ReliablePart, AConnectionThatEndsLeavesNothing) {
@@ -257,52 +170,7 @@ TEST_F(ReliablePart, AConnectionThatEndsLeavesNothing) {
   EXPECT_EQ(counters_.connections_failed, 1u);
 }
 
-class MessageAssemblerTest : public ReliablePart {
- protected:
-  bool take(const Frame& frame) {
-    const bool good =
-        assembler_.take_whole(connection_, frame.data() + sizeof(FrameHeader),
-                              static_cast<uint32_t>(frame.size() - sizeof(FrameHeader)));
-    batch_.deliver();
-    return good;
-  }
-};
-
-TEST_F(MessageAssemblerTest, FindsTheMessagesOfAFrame) {
-  Frame frame = data_frame(1, frame_whole, 0, 5);
-  const Frame second = data_frame(2, frame_whole, 7, 7);
-  frame.resize(message_frame_overhead + bundle_aligned(5));
-  frame.insert(frame.end(), second.begin() + sizeof(FrameHeader), second.end());
-  EXPECT_TRUE(take(frame));
-  EXPECT_EQ(sink_.match_bits, (std::vector<uint64_t>{1, 2}));
-  frame.pop_back();
-  EXPECT_FALSE(take(frame)) << "nothing of it, if the end makes no sense";
-  EXPECT_EQ(sink_.match_bits.size(), 2u);
-}
-
-TEST_F(MessageAssemblerTest, RefusesNonsense) {
-  EXPECT_FALSE(take(data_frame(1, frame_whole, 8, 9)));
-  EXPECT_FALSE(take(data_frame(1, frame_whole, 8, UINT32_MAX)));
-  EXPECT_FALSE(take(Frame(sizeof(FrameHeader) + 10)));
-  EXPECT_FALSE(take(Frame(message_frame_overhead))) << "there is no such kind";
-  EXPECT_TRUE(sink_.match_bits.empty());
-}
-
 using DataReceiverTest = ReliablePart;
-
-TEST_F(DataReceiverTest, TakesFramesInTheirOrder) {
-  receive(data_frame(2, frame_whole, 8, 8));
-  receive(data_frame(3, frame_whole, 8, 8));
-  EXPECT_EQ(counters_.out_of_order, 2u);
-  receive(data_frame(1, frame_whole, 8, 8));
-  batch_.deliver();
-  EXPECT_EQ(sink_.match_bits, (std::vector<uint64_t>{1, 2, 3}));
-  receive(data_frame(2, frame_whole, 8, 8));
-  EXPECT_EQ(counters_.duplicates, 1u);
-  receive(data_frame(4 + selective_reach, frame_whole, 8, 8));
-  EXPECT_EQ(counters_.dropped_for_room, 1u);
-  EXPECT_EQ(received_.used_bytes(), 0u);
-}
 
 TEST_F(DataReceiverTest, APeerThatSendsNonsenseFails) {
   receive(data_frame(1, frame_last, 8, 8));
@@ -330,37 +198,6 @@ class HandshakeTest : public ReliablePart {
   Handshake handshake_{context_, closer_};
 };
 
-TEST_F(HandshakeTest, SaysHelloUntilItIsAnsweredAndGivesUp) {
-  Connection& connection = *table_.find_or_make(peer_id);
-  const uint64_t start_ns = virtual_now_ns;
-  handshake_.start(connection, start_ns);
-  Link::Failure failure{Link::Failure::Kind::gone, nullptr};
-  uint64_t hellos = taken_frames().size();
-  EXPECT_EQ(hellos, 1u);
-  while (failure.reason == nullptr && virtual_now_ns < start_ns + 2 * settings_.peer_timeout_ns) {
-    const uint64_t next_ns = handshake_.go_on(connection, false, virtual_now_ns, failure);
-    hellos += taken_frames().size();
-    virtual_now_ns = std::max(virtual_now_ns + 1, next_ns);
-  }
-  EXPECT_STREQ(failure.reason, "it does not answer");
-  EXPECT_GT(hellos, 50u);
-  EXPECT_LT(hellos, 200u);
-}
-
-TEST_F(HandshakeTest, AConnectionThatNobodyKnowsIsReset) {
-  FrameHeader header{};
-  header.connection = 4711;
-  const LinkAddress from = address_of(peer_id);
-  std::vector<std::byte> body(sizeof(FrameHeader) + sizeof(ResetBody));
-  handshake_.send_reset({&from, body.data(), static_cast<uint32_t>(body.size())}, header,
-                        virtual_now_ns);
-  handshake_.send_reset({&from, body.data(), static_cast<uint32_t>(body.size() - 1)}, header,
-                        virtual_now_ns);
-  const std::vector<FrameHeader> frames = taken_frames();
-  ASSERT_EQ(frames.size(), 1u) << "not longer than what it answers";
-  EXPECT_EQ(frames[0].type, FrameType::reset);
-}
-
 class PeerWatchTest : public HandshakeTest {
  protected:
   void run_timers_for(uint64_t ns) {
@@ -373,23 +210,6 @@ class PeerWatchTest : public HandshakeTest {
   }
   PeerWatch watch_{context_, handshake_, closer_, transmitter_, data_};
 };
-
-TEST_F(PeerWatchTest, RepeatsFramesUntilThePeerTimeout) {
-  EXPECT_EQ(send(1), SendStatus::sent);
-  run_timers_for(settings_.peer_timeout_ns / 2);
-  EXPECT_GT(counters_.retransmissions, 5u);
-  EXPECT_TRUE(sink_.failed.empty());
-  run_timers_for(settings_.peer_timeout_ns);
-  EXPECT_EQ(sink_.failed.size(), 1u);
-  EXPECT_EQ(timers_.earliest_ns(), ConnectionTimers::never);
-}
-
-TEST_F(PeerWatchTest, SendsAcknowledgementsThatFoundNoFrame) {
-  acknowledger_.note_arrival(connection_, 100, virtual_now_ns);
-  run_timers_for(settings_.ack_delay_ns);
-  EXPECT_EQ(counters_.acks_sent, 1u);
-  EXPECT_TRUE(timers_.is_empty());
-}
 
 TEST_F(PeerWatchTest, AsksAPeerThatIsSilentAndFailsItWithoutAnAnswer) {
   Link* const links[] = {&connection_};

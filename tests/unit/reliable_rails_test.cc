@@ -98,21 +98,72 @@ TEST_F(RailsTest, FewMessagesGoByTheFirstRail) {
   EXPECT_EQ(rails_[1].data_frames, before);
 }
 
-class RatedRailsTest : public RailsTest, public testing::WithParamInterface<unsigned> {};
+// The first message goes by another rail, and the first one is used as soon as it works.
+TEST_F(RailsTest, AConnectionOpensWithoutTheFirstRail) {
+  rails_[0].frame_ns = rails_[1].frame_ns = 12'000;
+  rails_[0].is_cut = true;
+  const uint64_t begin_ns = virtual_now_ns;
+  send(1);
+  expect_all_arrive(100 * ms);
+  EXPECT_LT(virtual_now_ns - begin_ns, 20 * ms);
+  send(500);
+  expect_all_arrive(200 * ms);
+  EXPECT_EQ(rails_[0].data_frames, 0u);
+  rails_[0].is_cut = false;
+  send(100);
+  run_for(both(), 1100 * ms);
+  send(1000);
+  expect_all_arrive();
+  EXPECT_GT(rails_[0].data_frames, 200u);
+  EXPECT_EQ(second_.transport().counters().connections_opened, 1u);
+}
 
-// The second rail is as fast, or three times as fast.
+// Its first rail loses all frames behind that one.
+TEST_F(RailsTest, AConnectionOpensThoughItsRailIsCutMeanwhile) {
+  for (const FrameType last : {FrameType::hello, FrameType::challenge, FrameType::connect}) {
+    MemoryProcess caller(network_, {1, 100 + static_cast<uint32_t>(last)}, {}, 1472, 256 * 1024,
+                         false, 2);
+    network_.script = [last](const LinkAddress&, const LinkAddress& to, const Frame& frame) {
+      const bool is_lost = rail_of(to) == 0 && header_of(frame).type > last;
+      return std::vector<MemoryNetwork::Copy>(is_lost ? 0 : 1, {frame});
+    };
+    const size_t before = second_.messages.size();
+    Link* const link = caller.connect(second_id);
+    ASSERT_TRUE(run_until(
+        {&caller, &second_}, [&] { return caller.send(link, numbered_put(7)) == SendStatus::sent; },
+        500 * ms));
+    ASSERT_TRUE(run_until(
+        {&caller, &second_}, [&] { return second_.messages.size() == before + 1; }, 500 * ms));
+    network_.script = nullptr;
+    EXPECT_TRUE(caller.failed.empty());
+  }
+}
+
+// Times of a frame on the rails.
+struct Rates {
+  uint64_t first_ns;
+  uint64_t second_ns;
+};
+class RatedRailsTest : public RailsTest, public testing::WithParamInterface<Rates> {};
+
 TEST_P(RatedRailsTest, ALongStreamTakesTheSumOfTheRails) {
-  rails_[0].frame_ns = 12'000;
-  rails_[1].frame_ns = 12'000 / GetParam();
+  const auto [first_ns, second_ns] = GetParam();
+  rails_[0].frame_ns = first_ns;
+  rails_[1].frame_ns = second_ns;
   connect();
   const uint64_t begin_ns = virtual_now_ns;
   send(6000, 1300);
   expect_all_arrive();
   const auto spent_ns = static_cast<double>(virtual_now_ns - begin_ns);
-  const double least_ns = 6000 * 12'000.0 * 1400 / 1472 / (1 + GetParam());
+  const double frames_per_ns =
+      1 / static_cast<double>(first_ns) + 1 / static_cast<double>(second_ns);
+  const double least_ns = 6000 * 1400.0 / 1472 / frames_per_ns;
   EXPECT_LT(spent_ns * 0.9, least_ns) << rails_[0].data_frames << " and " << rails_[1].data_frames;
 }
-INSTANTIATE_TEST_SUITE_P(, RatedRailsTest, testing::Values(1, 3));
+INSTANTIATE_TEST_SUITE_P(, RatedRailsTest,
+                         testing::Values(Rates{12'000, 12'000}, Rates{12'000, 4'000},
+                                         Rates{4'000, 12'000}, Rates{120'000, 40'000},
+                                         Rates{40'000, 120'000}, Rates{120'000, 12'000}));
 
 TEST_F(RailsTest, ARailThatIsCutIsReplacedAndComesBack) {
   rails_[0].frame_ns = rails_[1].frame_ns = 12'000;

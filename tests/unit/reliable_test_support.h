@@ -134,12 +134,21 @@ class MemoryLink final : public PacketLink {
   }
   bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept override {
     route = {from, route_mtu};
-    return from == address_of(peer);
+    return rail_of(from) <= properties_.rail_count && from == address_of(peer, rail_of(from));
+  }
+  unsigned ways_to(ProcessId peer, LinkAddress (&to)[most_ways]) const noexcept override {
+    for (unsigned i = 0; i <= properties_.rail_count; ++i)
+      to[i] = with_rail(peer, address_of(peer, i));
+    return properties_.rail_count == 0 ? 0 : properties_.rail_count + 1u;
+  }
+  LinkAddress with_rail(ProcessId, const LinkAddress& to) const noexcept override {
+    LinkAddress by_rail = to;
+    by_rail.set_rail(static_cast<uint8_t>(rail_of(to)));
+    return by_rail;
   }
   unsigned pair_rails(ProcessId peer, const RailAddress* rails, unsigned count,
-                      const LinkAddress& first,
                       LinkAddress (&to)[most_rails]) const noexcept override {
-    to[0] = first;
+    to[0] = address_of(peer);
     unsigned pairs = 0;
     for (; pairs < std::min<unsigned>(count, properties_.rail_count); ++pairs) {
       to[pairs + 1] = address_of(peer, rails[pairs].bytes[0]);

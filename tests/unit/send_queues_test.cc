@@ -6,6 +6,7 @@
 #include <chrono>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -39,6 +40,114 @@ TEST_F(SendQueuesTest, ItemsLeaveInTheOrderInWhichTheyCame) {
   EXPECT_EQ(one_.queue.head, nullptr);
   queues_.enqueue(one_, answers_[1]);
   EXPECT_EQ(one_.queue.head, &answers_[1]);
+}
+
+// Requests to portal table entries of a peer that hold messages.
+class StoppedEntriesTest : public SendQueuesTest {
+ protected:
+  StoppedEntriesTest() {
+    EXPECT_TRUE(queues_.open());
+    one_.set_failed(false);
+    for (Operation& each : requests_) each.header = {};
+  }
+  Operation& to(uint16_t portal) {
+    Operation& request = requests_[made_++];
+    request.kind = QueuedSend::Kind::request;
+    request.header.pt_index = portal;
+    return request;
+  }
+  void set_stopped(uint16_t portal, bool stopped) {
+    MessageHeader header{};
+    header.pt_index = portal;
+    header.modes = stopped ? holds_requests : 0;
+    queues_.set_stopped(one_, header);
+  }
+  // Takes the first item, as a flush does.
+  QueuedSend* take() {
+    QueuedSend* first = queues_.first(one_);
+    while (first != nullptr && queues_.stops(one_, *first)) first = queues_.first(one_);
+    if (first != nullptr) queues_.remove(one_, *first);
+    return first;
+  }
+  Operation requests_[8];
+  unsigned made_ = 0;
+};
+
+TEST_F(StoppedEntriesTest, RequestsWaitUntilTheEntryGoesOn) {
+  set_stopped(5, true);
+  EXPECT_TRUE(one_.diverts);
+  Operation& first = to(5);
+  Operation& other = to(6);
+  Operation& second = to(5);
+  for (Operation* each : {&first, &other, &second}) queues_.enqueue(one_, *each);
+  EXPECT_EQ(one_.queue_counts.length, 3u);
+  EXPECT_EQ(take(), &other);
+  EXPECT_EQ(take(), nullptr);
+  EXPECT_EQ(queues_.stopped.get(), 2u);
+  set_stopped(5, false);
+  EXPECT_FALSE(one_.diverts);
+  EXPECT_TRUE(queues_.any()) << "the poller has to send them";
+  EXPECT_EQ(take(), &first);
+  EXPECT_EQ(take(), &second);
+  EXPECT_EQ(take(), nullptr);
+  EXPECT_EQ(one_.queue_counts.length, 0u);
+}
+
+TEST_F(StoppedEntriesTest, TheOrderIsThatOfTheCalls) {
+  Operation& first = to(5);
+  queues_.enqueue(one_, first);
+  set_stopped(5, true);
+  EXPECT_EQ(take(), nullptr);
+  queues_.enqueue(one_, answers_[0]);
+  Operation& second = to(5);  // behind the answer
+  queues_.enqueue(one_, second);
+  set_stopped(5, false);
+  EXPECT_EQ(take(), &first);
+  EXPECT_EQ(take(), &answers_[0]);
+  EXPECT_EQ(take(), &second);
+  queues_.enqueue(one_, answers_[1]);
+  EXPECT_EQ(take(), &answers_[1]);
+}
+
+TEST_F(StoppedEntriesTest, AnEntryIsToldApartByItsInterface) {
+  MessageHeader header{};
+  header.pt_index = 5;
+  header.flags = 1;
+  header.modes = holds_requests;
+  queues_.set_stopped(one_, header);
+  Operation& request = to(5);
+  queues_.enqueue(one_, request);
+  EXPECT_EQ(take(), &request);
+}
+
+TEST_F(StoppedEntriesTest, APeerThatFailsLeavesNone) {
+  set_stopped(5, true);
+  set_stopped(6, true);
+  Operation& first = to(5);
+  Operation& second = to(6);
+  queues_.enqueue(one_, first);
+  queues_.enqueue(one_, second);
+  unsigned taken = 0;
+  for (QueuedSend* item = queues_.take_all(one_); item != nullptr; item = item->next_queued)
+    ++taken;
+  EXPECT_EQ(taken, 2u);
+  EXPECT_EQ(one_.queue_counts.length, 0u);
+  EXPECT_EQ(one_.queue.stopped.first, nullptr);
+  set_stopped(5, false);  // a late message changes nothing
+  EXPECT_EQ(take(), nullptr);
+}
+
+TEST_F(StoppedEntriesTest, TheNumberOfRequestsIsLimited) {
+  set_stopped(5, true);
+  std::vector<Operation> many(StoppedEntries::most_requests);
+  for (Operation& request : many) {
+    request.header = requests_[0].header;
+    request.header.pt_index = 5;
+    EXPECT_FALSE(queues_.has_too_many(one_, request.header));
+    queues_.enqueue(one_, request);
+  }
+  EXPECT_TRUE(queues_.has_too_many(one_, many[0].header));
+  EXPECT_FALSE(queues_.has_too_many(one_, requests_[0].header));
 }
 
 TEST_F(SendQueuesTest, APeerIsListedOnceUntilItIsFlushed) {

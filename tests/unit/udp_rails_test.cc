@@ -46,29 +46,55 @@ std::vector<std::string> names_of(const UdpRails& rails) {
 
 void expect_choice(const NodeIdentity& host) {
   using Names = std::vector<std::string>;
-  const UdpRails all = find_udp_rails(host, "auto");
+  const UdpRails all = find_udp_rails(host, "auto", {});
   EXPECT_EQ(names_of(all), (Names{"second", "third"}));
   EXPECT_NE(all.reason.find("narrow has an MTU of 1300"), std::string::npos) << all.reason;
-  EXPECT_TRUE(find_udp_rails(host, "1").further.empty());
-  EXPECT_EQ(names_of(find_udp_rails(host, "2")), (Names{"second"}));
-  EXPECT_EQ(names_of(find_udp_rails(host, "first,third")), (Names{"third"}));
-  for (const char* wanted : {"auto", "1", "4", "first,third"}) EXPECT_TRUE(is_rail_choice(wanted));
+  EXPECT_TRUE(find_udp_rails(host, "", {}).further.empty());
+  EXPECT_TRUE(find_udp_rails(host, "1", {}).further.empty());
+  EXPECT_EQ(names_of(find_udp_rails(host, "2", {})), (Names{"second"}));
+  EXPECT_EQ(names_of(find_udp_rails(host, "first,third", {})), (Names{"third"}));
+  for (const char* wanted : {"", "auto", "1", "4", "first,third"})
+    EXPECT_TRUE(is_rail_choice(wanted));
   for (const char* wanted : {"0", "5", "fourth", "first,fourth"})
     EXPECT_FALSE(is_rail_choice(wanted)) << wanted;
+}
+
+// Process 1 of the node begins with the second interface, and process 2 with the third one.
+void expect_spreading(const NodeIdentity& host) {
+  using Names = std::vector<std::string>;
+  const auto rails_of = [&](const char* wanted, uint32_t rank) {
+    return find_udp_rails(host, wanted, {rank, "the test"});
+  };
+  EXPECT_EQ(names_of(rails_of("auto", 1)), (Names{"second", "third"}));
+  EXPECT_EQ(rails_of("auto", 1).first_place, 2u);
+  EXPECT_EQ(names_of(rails_of("auto", 2)), (Names{"third", "second"}));
+  EXPECT_EQ(rails_of("auto", 2).first_place, 1u);
+  EXPECT_EQ(rails_of("auto", 3).first_place, 0u);
+  const UdpRails one = rails_of("1", 1);
+  EXPECT_EQ(names_of(one), (Names{"second"}));
+  EXPECT_EQ(one.used, 1u);
+  EXPECT_EQ(one.first_place, 1u);
+  EXPECT_NE(one.reason.find("second first, as this is process 1 of its node (the test)"),
+            std::string::npos)
+      << one.reason;
 }
 
 void expect_pairs(const UdpLink& link) {
   const LinkAddress first = udp_address_of(find_udp_host("first"), {0x0a4f0002, 7});
   const RailAddress told[] = {rail_at("10.81.0.2"), rail_at("10.99.0.2"), rail_at("10.80.0.2")};
   LinkAddress to[most_rails];
-  ASSERT_EQ(link.pair_rails({0x0a4f0002, 7}, told, 3, first, to), 3u);
+  ASSERT_EQ(link.pair_rails({0x0a4f0002, 7}, told, 3, to), 3u);
   EXPECT_EQ(to[0].without_rail(), first);
   EXPECT_EQ(to[0].rail(), UdpSocket::plain_rail);
   EXPECT_EQ(udp_address_text(to[1]), "10.80.0.2:1031");
   EXPECT_EQ(to[1].rail(), 1u);
   EXPECT_EQ(udp_address_text(to[2]), "10.81.0.2:1031");
   EXPECT_EQ(to[2].rail(), 2u);
-  EXPECT_EQ(link.pair_rails({0x0a4f0001, 8}, told, 3, first, to), 0u) << "of this node";
+  EXPECT_EQ(link.pair_rails({0x0a4f0001, 8}, told, 3, to), 0u) << "of this node";
+  // Of another network, behind a router: it goes with the rail that is left.
+  ASSERT_EQ(link.pair_rails({0x0a4f0002, 7}, told, 2, to), 3u);
+  EXPECT_EQ(udp_address_text(to[1]), "10.99.0.2:1031");
+  EXPECT_EQ(udp_address_text(to[2]), "10.81.0.2:1031");
 }
 
 TEST(UdpRailsTest, InterfacesOfTheSameNetworkArePaired) {
@@ -83,7 +109,8 @@ TEST(UdpRailsTest, InterfacesOfTheSameNetworkArePaired) {
     settings.host = find_udp_host("first");
     settings.pid = 7;
     expect_choice(settings.host);
-    settings.rails = find_udp_rails(settings.host, "auto");
+    expect_spreading(settings.host);
+    settings.rails = find_udp_rails(settings.host, "auto", {});
     std::unique_ptr<UdpLink> link;
     std::string reason;
     ASSERT_EQ(UdpLink::open(settings, link, reason), OpenStatus::opened) << reason;

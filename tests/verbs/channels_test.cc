@@ -1,6 +1,13 @@
 // The queue pairs of a process, and links with unfinished work.
 #include "verbs/channels.h"
 
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "fake_datagrams.h"
+#include "verbs/agreement.h"
+#include "verbs/channel_requests.h"
 #include "verbs_test_support.h"
 
 namespace lintel {
@@ -123,6 +130,183 @@ TEST_F(ChannelsTest, OneInUseIsNotStoppedForAnotherPeer) {
   one_.channel->accesses.posted = 0;
   EXPECT_TRUE(idle.stop_longest_idle());
   EXPECT_TRUE(one_.channel->stop.begun);
+}
+
+// Requests of other threads to the poller about queue pairs.
+
+bool is_pending(const ChannelRequests& requests) {
+  return requests.is_pending(std::memory_order_relaxed);
+}
+
+ibv_async_event event_of(ibv_event_type type) {
+  ibv_async_event event{};
+  event.event_type = type;
+  return event;
+}
+
+TEST(ChannelRequestsTest, ALinkRequestsOnceAndOnlyWithoutAQueuePair) {
+  ChannelRequests requests(true);
+  VerbsLink link;
+  requests.request_channel(link);
+  EXPECT_TRUE(link.wants_channel);
+  EXPECT_TRUE(is_pending(requests));
+  static_cast<void>(requests.take());
+  EXPECT_FALSE(is_pending(requests));
+  requests.request_channel(link);
+  EXPECT_FALSE(is_pending(requests));
+}
+
+TEST(ChannelRequestsTest, WhereNoneMayBeNoneIsRequested) {
+  ChannelRequests requests(false);
+  VerbsLink link;
+  requests.request_channel(link);
+  EXPECT_FALSE(link.wants_channel);
+}
+
+TEST(ChannelRequestsTest, ARequestIsRepeatedAfterSoManyMessagesOrNever) {
+  ChannelRequests requests(true);
+  VerbsLink link;
+  link.messages_until_request = 2;
+  for (int message = 0; message < 2; ++message) requests.request_channel(link);
+  EXPECT_FALSE(link.wants_channel);
+  requests.request_channel(link);
+  EXPECT_TRUE(link.wants_channel);
+  link.wants_channel = false;
+  link.messages_until_request = ChannelRequests::never;
+  for (int message = 0; message < 1000; ++message) requests.request_channel(link);
+  EXPECT_FALSE(link.wants_channel);
+}
+
+TEST(ChannelRequestsTest, NothingIsSentAfterAskingToStop) {
+  ChannelRequests requests(true);
+  VerbsLink link;
+  link.path = Path::queue_pair;
+  requests.ask_to_stop(link, "a reason");
+  EXPECT_EQ(link.path, Path::stopping);
+  EXPECT_STREQ(link.stop_because, "a reason");
+  EXPECT_TRUE(is_pending(requests));
+}
+
+TEST(ChannelRequestsTest, EventsNameABrokenQueuePairOrASharedQueue) {
+  ChannelRequests requests(true);
+  ibv_cq own{}, other{};
+  ibv_srq receives{};
+  requests.watch(&own, &receives);
+  ibv_async_event event = event_of(IBV_EVENT_CQ_ERR);
+  event.element.cq = &other;
+  requests.on_async_event(event);
+  requests.on_async_event(event_of(IBV_EVENT_PORT_ERR));
+  EXPECT_FALSE(is_pending(requests));
+  event.element.cq = &own;
+  requests.on_async_event(event);
+  EXPECT_TRUE(is_pending(requests));
+  EXPECT_TRUE(requests.take().shared_queue);
+  event = event_of(IBV_EVENT_SRQ_ERR);
+  event.element.srq = &receives;
+  requests.on_async_event(event);
+  EXPECT_TRUE(requests.take().shared_queue);
+  ibv_qp pair{};
+  pair.qp_num = 17;
+  event = event_of(IBV_EVENT_QP_FATAL);
+  event.element.qp = &pair;
+  requests.on_async_event(event);
+  const ChannelRequests::Broken broken = requests.take();
+  EXPECT_EQ(broken.queue_pair, 17u);
+  EXPECT_FALSE(broken.shared_queue);
+  EXPECT_EQ(requests.take().queue_pair, 0u);
+  EXPECT_EQ(requests.events(), 5u);
+}
+
+// The messages by which both ends agree on a queue pair.
+
+class AgreementSenderTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    link_.datagrams = &datagrams_.link;
+    channel_.number = 7;
+    channel_.peer.number = 9;
+    channel_.index = 3;
+    channel_.received.count = 1000;
+    link_.channel = &channel_;
+  }
+  struct Sent {
+    Agreement kind;
+    AgreementBody body;
+  };
+  Sent sent(size_t i) {
+    Sent result{};
+    EXPECT_LT(i, datagrams_.messages.size());
+    if (i >= datagrams_.messages.size()) return result;
+    const auto& message = datagrams_.messages[i];
+    EXPECT_EQ(message.header.kind, MessageKind::connection);
+    EXPECT_EQ(message.payload.size(), sizeof result.body);
+    result.kind = static_cast<Agreement>(message.header.operation);
+    std::memcpy(&result.body, message.payload.data(), sizeof result.body);
+    return result;
+  }
+
+  test::FakeDatagrams datagrams_;
+  UnfinishedLinks unfinished_;
+  AgreementSender sender_{datagrams_, unfinished_, 4096};
+  VerbsLink link_;
+  Channel channel_;
+};
+
+TEST_F(AgreementSenderTest, TheyNameBothEndsAndWhatHasArrived) {
+  sender_.schedule(link_, VerbsLink::pending_resume);
+  EXPECT_FALSE(unfinished_.is_empty());
+  EXPECT_TRUE(sender_.send_pending(link_));
+  const Sent resume = sent(0);
+  EXPECT_EQ(resume.kind, Agreement::resume);
+  EXPECT_EQ(resume.body.version, agreement_version);
+  EXPECT_EQ(resume.body.sender_number, 7u);
+  EXPECT_EQ(resume.body.receiver_number, 9u);
+  EXPECT_EQ(resume.body.channel_index, 3u);
+  EXPECT_EQ(resume.body.received, 1000u);
+  EXPECT_EQ(resume.body.eager_bytes, 4096u);
+  EXPECT_TRUE(sender_.send_pending(link_));
+  EXPECT_EQ(datagrams_.messages.size(), 1u);
+}
+
+TEST_F(AgreementSenderTest, WithoutRoomTheyAreSentLaterInTheirOrder) {
+  datagrams_.status = SendStatus::queue_full;
+  sender_.schedule(link_, VerbsLink::pending_loss);
+  sender_.schedule(link_, VerbsLink::pending_offer);
+  EXPECT_FALSE(sender_.send_pending(link_));
+  datagrams_.status = SendStatus::sent;
+  EXPECT_TRUE(sender_.send_pending(link_));
+  EXPECT_EQ(sent(0).kind, Agreement::offer);
+  EXPECT_EQ(sent(1).kind, Agreement::loss);
+}
+
+TEST_F(AgreementSenderTest, MessagesGoOverTheQueuePairOnceThePeerWasTold) {
+  datagrams_.status = SendStatus::queue_full;
+  sender_.begin_change(link_);
+  EXPECT_FALSE(sender_.send_pending(link_));
+  EXPECT_EQ(link_.path, Path::changing);
+  datagrams_.status = SendStatus::sent;
+  EXPECT_TRUE(sender_.send_pending(link_));
+  EXPECT_EQ(link_.path, Path::queue_pair);
+}
+
+TEST_F(AgreementSenderTest, APeerThatIsGoneIsOwedNothing) {
+  datagrams_.status = SendStatus::peer_failed;
+  sender_.begin_change(link_);
+  EXPECT_TRUE(sender_.send_pending(link_));
+  EXPECT_EQ(link_.pending, 0);
+  EXPECT_EQ(link_.path, Path::changing);
+}
+
+TEST_F(AgreementSenderTest, RefusalsNameTheQueuePairOfThePeer) {
+  sender_.decline(link_, 33);
+  sender_.deny(link_, 44, 55);
+  EXPECT_TRUE(sender_.send_pending(link_));
+  EXPECT_EQ(sent(0).kind, Agreement::decline);
+  EXPECT_EQ(sent(0).body.receiver_number, 33u);
+  EXPECT_EQ(sent(1).kind, Agreement::resume);
+  EXPECT_EQ(sent(1).body.sender_number, 44u);
+  EXPECT_EQ(sent(1).body.receiver_number, 55u);
+  EXPECT_EQ(sent(1).body.received, 0u);
 }
 
 }  // namespace

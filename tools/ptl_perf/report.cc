@@ -28,7 +28,8 @@ void OutputFile::finish() {
   }
 }
 
-Reporter::Reporter(const Settings& settings, const Circumstances& circumstances) {
+Reporter::Reporter(const Settings& settings, const Circumstances& circumstances)
+    : rails_(devices_of(circumstances.paths)) {
   if (!settings.json_file.empty()) writers_.push_back(make_json_writer(settings, circumstances));
   if (!settings.csv_file.empty()) writers_.push_back(make_csv_writer(settings, circumstances));
   if (settings.json_file != "-" && settings.csv_file != "-") {
@@ -41,7 +42,8 @@ void Reporter::add(const Result& result) {
 }
 
 void Reporter::finish() {
-  for (const auto& writer : writers_) writer->finish();
+  const std::vector<RailShare> rails = rails_.now();
+  for (const auto& writer : writers_) writer->finish(rails);
 }
 
 }  // namespace lintel::perf

@@ -10,6 +10,7 @@
 
 #include "common/machine.h"
 #include "ptl_perf/paths.h"
+#include "ptl_perf/rails.h"
 #include "ptl_perf/result.h"
 #include "ptl_perf/settings.h"
 
@@ -37,7 +38,8 @@ class ReportWriter {
   ReportWriter(const ReportWriter&) = delete;
   ReportWriter& operator=(const ReportWriter&) = delete;
   virtual void add(const Result& result) = 0;
-  virtual void finish() = 0;
+  /** `rails`: shares of the network interfaces at the initiator, if there are several. */
+  virtual void finish(const std::vector<RailShare>& rails) = 0;
 };
 
 /** Sends each result to all the writers that the settings ask for. */
@@ -53,6 +55,7 @@ class Reporter {
 
  private:
   std::vector<std::unique_ptr<ReportWriter>> writers_;
+  const RailShares rails_;
 };
 
 /** A file that was opened for writing, or standard output for "-". */

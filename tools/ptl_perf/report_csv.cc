@@ -61,7 +61,7 @@ class CsvWriter final : public ReportWriter {
     file_.finish();
   }
 
-  void finish() override { file_.finish(); }
+  void finish(const std::vector<RailShare>&) override { file_.finish(); }
 
  private:
   OutputFile file_;

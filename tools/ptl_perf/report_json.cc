@@ -110,7 +110,10 @@ class JsonWriter final : public ReportWriter {
 
   void add(const Result& result) override { document_["results"].push_back(line(result)); }
 
-  void finish() override {
+  void finish(const std::vector<RailShare>& rails) override {
+    for (const RailShare& rail : rails)
+      document_["rails"].push_back(
+          {{"interface", rail.interface}, {"bytes_sent", rail.bytes}, {"share", rail.share}});
     file_.write(document_.dump(2, ' ', false, Json::error_handler_t::replace) + '\n');
     file_.finish();
   }

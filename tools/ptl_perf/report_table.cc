@@ -95,7 +95,12 @@ class TableWriter final : public ReportWriter {
     std::fflush(stdout);
   }
 
-  void finish() override {
+  void finish(const std::vector<RailShare>& rails) override {
+    std::string shares;
+    for (const RailShare& rail : rails)
+      shares += (shares.empty() ? "" : ", ") + rail.interface + " " +
+                format_fixed(100 * rail.share, 1) + " %";
+    if (!rails.empty()) std::printf("\nsent by    %s\n", shares.c_str());
     std::printf(
         "\n%s",
         wrap("median, p99, max: over samples, each the average of as many operations in a "

@@ -116,7 +116,14 @@ void CountingEvent::set(ptl_ct_event_t value) noexcept {
   gate_->notify();
 }
 
-[[gnu::noinline]] void CountingEvent::fire(uint64_t value, uint32_t use, uint32_t sets) noexcept {
+// A function of its own, so that changes that wake and trigger nobody save no registers.
+[[gnu::noinline]] void CountingEvent::follow_up(uint64_t value, uint32_t use,
+                                                uint32_t sets) noexcept {
+  gate_->notify();
+  if (reaches_threshold(value)) fire(value, use, sets);
+}
+
+void CountingEvent::fire(uint64_t value, uint32_t use, uint32_t sets) noexcept {
   ReleaseBatch released;
   follow({this, value, use, sets}, released);
 }

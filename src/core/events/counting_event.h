@@ -54,9 +54,8 @@ class alignas(128) CountingEvent {
     const uint32_t use = handle.generation();
     const uint32_t sets = sets_.load(std::memory_order_acquire);
     const uint64_t value = success_.fetch_add(n, std::memory_order_seq_cst) + n;
-    gate_->notify();
-    if (reaches_threshold(value)) [[unlikely]]
-      fire(value, use, sets);
+    if (gate_->someone_sleeps() || reaches_threshold(value)) [[unlikely]]
+      follow_up(value, use, sets);
   }
   void add_failure(uint64_t n) noexcept {
     failure_.fetch_add(n, std::memory_order_seq_cst);
@@ -112,6 +111,7 @@ class alignas(128) CountingEvent {
   [[nodiscard]] bool reaches_threshold(uint64_t value) const noexcept {
     return value >= next_threshold_.load(std::memory_order_seq_cst);
   }
+  void follow_up(uint64_t value, uint32_t use, uint32_t sets) noexcept;
   void fire(uint64_t value, uint32_t use, uint32_t sets) noexcept;
   static void follow(Move move, ReleaseBatch& released) noexcept;
   [[nodiscard]] bool fire_locked(Move reached_value, ReleaseBatch& released, Move& move) noexcept

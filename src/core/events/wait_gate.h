@@ -22,9 +22,13 @@ class WaitGate {
 
   // After an event or a count became visible.
   [[gnu::always_inline]] void notify() noexcept {
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (sleepers_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    if (someone_sleeps()) [[unlikely]]
       notify_sleepers();
+  }
+  // The same: whether notify() is to be called.
+  [[nodiscard, gnu::always_inline]] bool someone_sleeps() const noexcept {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    return sleepers_.load(std::memory_order_relaxed) != 0;
   }
   // Async-signal-safe.
   [[gnu::noinline]] void wake_all() noexcept {

@@ -1,6 +1,4 @@
 // Prints the state for debuggers. Takes no locks: a thread that holds one may be stopped.
-#include "core/library/state_dump.h"
-
 #include <unistd.h>
 
 #include <cinttypes>
@@ -9,6 +7,10 @@
 #include "core/operations/physical_interface.h"
 #include "core/operations/staged_stream.h"
 #include "util/state_writer.h"
+
+// Writes peers, queues, operations, transfers and links of all interfaces to standard error. Takes
+// no lock: call it while the process is stopped, as by gdb's `call` (docs/debugging.md).
+extern "C" [[gnu::visibility("default")]] void lintel_dump_state();
 
 namespace lintel {
 
@@ -28,7 +30,7 @@ const char* stage_text(Operation::Stage stage) noexcept {
   return "?";
 }
 
-// What a message with memory of a device waits for.
+// Returns what a message with memory of a device waits for.
 const char* copies_text(const StagedStream* staged) noexcept {
   if (staged == nullptr) return "";
   if (staged->is_copying()) return ", a device copies";
@@ -63,6 +65,10 @@ void write_peer(const Peer& peer, StateWriter& out) noexcept LINTEL_UNCHECKED_LO
     for (const QueuedSend* item = first; item != nullptr && count < most_of_a_kind;
          item = item->next_queued)
       out.line("    queued %u: %s", count++, queued_text(item->kind));
+  for (const StoppedEntry* entry = peer.queue.stopped.first; entry != nullptr; entry = entry->next)
+    out.line("    stopped portal %u: %u requests", entry->name / interface_slots, entry->count);
+  for (const HeldQueue* queue = peer.held.first; queue != nullptr; queue = queue->next_of_peer)
+    out.line("    holds messages for portal %u", queue->portal->index);
 }
 
 void write_interface(PhysicalInterface& physical,

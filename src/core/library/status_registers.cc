@@ -104,6 +104,10 @@ std::optional<uint64_t> value_of(const NetworkInterface& interface, ptl_sr_index
       return sum_over_transports(physical, &NetworkCounters::connections_refused);
     case PTL_SR_LINTEL_PATHS_NARROWED:
       return sum_over_transports(physical, &NetworkCounters::paths_narrowed);
+    case PTL_SR_LINTEL_HELD:
+      return physical.target().held().held.get();
+    case PTL_SR_LINTEL_STOPPED:
+      return physical.queues().stopped.get();
     default:
       return std::nullopt;
   }
@@ -199,6 +203,8 @@ Report gather(const PhysicalInterface& physical) {
   const PollCounters& polls = physical.poller().counters;
   report.progress = {"progress",
                      {{"sends queued", physical.queues().queued.get()},
+                      {"messages held", physical.target().held().held.get()},
+                      {"requests stopped", physical.queues().stopped.get()},
                       {"messages refused", physical.refused_requests.messages.get()},
                       {"peers failed", physical.peers_failed.get()},
                       {"polls", physical.poller().polls()},

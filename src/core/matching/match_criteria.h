@@ -3,20 +3,24 @@
 // Message path: pure arithmetic.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
-#include "transport/process_key.h"
+#include "transport/message.h"
 
 namespace lintel {
 
-// The source of a message as one number: nid and pid on physical interfaces, the rank on logical.
-[[nodiscard]] constexpr uint64_t source_of(ProcessId id) noexcept { return key_of(id); }
+// The source of a message as one number, a ptl_process_t: nid and pid on physical interfaces, the
+// rank on logical.
+[[nodiscard]] constexpr uint64_t source_of(ProcessId id) noexcept {
+  return std::bit_cast<uint64_t>(id);
+}
 [[nodiscard]] constexpr uint64_t source_of_rank(uint32_t rank) noexcept { return rank; }
 
 inline constexpr uint64_t source_mask_exact = ~uint64_t{0};
 inline constexpr uint64_t source_mask_any = 0;
-inline constexpr uint64_t source_mask_nid = ~uint64_t{0} << 32;
-inline constexpr uint64_t source_mask_pid = ~uint64_t{0} >> 32;
+inline constexpr uint64_t source_mask_nid = ~uint64_t{0} >> 32;
+inline constexpr uint64_t source_mask_pid = ~uint64_t{0} << 32;
 
 struct MatchCriteria {
   uint64_t match_bits = 0;

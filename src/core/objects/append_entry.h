@@ -75,17 +75,10 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept
 [[nodiscard]] int append_and_claim(NetworkInterface& interface, PortalEntry& portal,
                                    ListEntry& entry) noexcept LINTEL_RELEASE(portal.lock);
 
-[[nodiscard]] constexpr uint8_t plain_puts_of(unsigned options, ptl_uid_t uid) noexcept {
-  const bool ends_with_event =
-      (options & (PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE)) == PTL_ME_USE_ONCE;
-  if (ends_with_event ||
-      (options & (PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_IOVEC)) != PTL_ME_OP_PUT)
-    return 0;
-  const bool silent = (options & (PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_SUCCESS_DISABLE)) != 0;
-  const bool more = (options & (PTL_ME_EVENT_CT_COMM | PTL_ME_USE_ONCE)) != 0;
-  return static_cast<uint8_t>(PlainPuts::taken | (silent ? 0 : PlainPuts::posts) |
-                              (uid == PTL_UID_ANY ? 0 : PlainPuts::of_user) |
-                              (more ? PlainPuts::more : 0));
+// Of an entry in memory of the host.
+[[nodiscard]] constexpr bool takes_plain_puts(unsigned options) noexcept {
+  return (options & (PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE)) != PTL_ME_USE_ONCE &&
+         (options & (PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_IOVEC)) == PTL_ME_OP_PUT;
 }
 
 // `matching`: what interface.matching() is, known where the call is compiled. `entry`: allocated;
@@ -106,12 +99,12 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept
   entry.user_ptr = arguments.user_ptr;
   entry.counter = arguments.counter;
   set_criteria(interface, matching, given, entry.criteria);
-  entry.plain_puts = plain_puts_of(options, given.uid);
+  entry.takes_plain_puts = takes_plain_puts(options);
   if (!entry.region.open(given.start, given.length, (options & PTL_IOVEC) != 0,
                          (options & PTL_ME_IS_ACCESSIBLE) != 0)) [[unlikely]]
     return drop_entry(interface, entry, PTL_ARG_INVALID);
   if (device_memory_in_use() && !entry.region.is_plain()) [[unlikely]]
-    entry.plain_puts = 0;
+    entry.takes_plain_puts = false;
 
   portal.lock.lock();
   if (list == PTL_PRIORITY_LIST && !portal.unexpected.empty()) [[unlikely]]
@@ -124,6 +117,7 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept
                         entry);
       if (code == PTL_OK) [[likely]] {
         if ((options & PTL_ME_EVENT_LINK_DISABLE) == 0) post_link_event(portal, entry);
+        interface.note_room();
         return PTL_OK;
       }
     }

@@ -1,6 +1,8 @@
 // Events and counts at the target, and the end of list entries. Message path.
 #include "core/objects/delivery.h"
 
+#include <bit>
+
 namespace lintel {
 
 ptl_event_t describe_entry(const PortalEntry& portal, const ListEntry& entry,
@@ -73,13 +75,6 @@ ptl_event_t describe_unexpected(NetworkInterface& interface, const PortalEntry& 
                                 const UnexpectedHeader& header, ptl_event_kind_t type,
                                 void* user_ptr) noexcept {
   const UnexpectedDetails details = interface.unexpected_headers().details_of(header);
-  ptl_process_t initiator{};
-  if (interface.logical()) {
-    initiator.rank = static_cast<ptl_rank_t>(header.source);
-  } else {
-    initiator.phys.nid = static_cast<ptl_nid_t>(header.source >> 32);
-    initiator.phys.pid = static_cast<ptl_pid_t>(header.source);
-  }
   const bool atomic = header.kind != MessageKind::put && header.kind != MessageKind::get;
   return {.start = header.start,
           .user_ptr = user_ptr,
@@ -88,7 +83,7 @@ ptl_event_t describe_unexpected(NetworkInterface& interface, const PortalEntry& 
           .rlength = details.rlength,
           .mlength = details.mlength,
           .remote_offset = details.remote_offset,
-          .initiator = initiator,
+          .initiator = std::bit_cast<ptl_process_t>(header.source),
           .uid = header.uid,
           .pt_index = portal.index,
           .type = type,
@@ -148,6 +143,7 @@ void release_header(NetworkInterface& interface, PortalEntry& portal,
   ListEntry& entry = interface.entries().at(header.overflow_entry());
   --entry.unexpected_headers;
   pool.release(header);
+  interface.note_room();
   interface.status.unexpected_depth.fetch_sub(1, std::memory_order_relaxed);
   settle_entry(interface, portal, entry, false);
 }

@@ -19,25 +19,15 @@ enum class EntryState : uint8_t {
   unlinked,  // the entry was taken off its list; kept while operations or headers refer to it
 };
 
-// Bits of ListEntry::plain_puts, derived from its options.
-struct PlainPuts {
-  // A put that fits is placed at the requested offset, in memory of the host, and posts one event
-  // at most.
-  static constexpr uint8_t taken = 1;
-  static constexpr uint8_t posts = 2;    // success posts an event
-  static constexpr uint8_t of_user = 4;  // of one user only
-  static constexpr uint8_t more = 8;     // is counted, or is the last
-};
-
 struct ListEntry : MatchNode {
   std::atomic<uint32_t> next_free{0};
   std::atomic<uint32_t> generation{0};
   EntryState state = EntryState::free;
   ptl_list_t list = PTL_PRIORITY_LIST;
   uint16_t pt_index = 0;
-  // How a put that fits is delivered, see PlainPuts.
-  uint8_t plain_puts = 0;
-  bool posts_puts = false;        // a delivery that succeeds posts an event
+  // A put that fits is placed at the requested offset, in memory of the host, and posts one event
+  // at most.
+  bool takes_plain_puts = false;
   bool unlink_announced = false;  // PTL_EVENT_AUTO_UNLINK was posted or is disabled
   unsigned options = 0;
   ptl_uid_t uid = 0;

@@ -86,6 +86,7 @@ int append_and_claim(NetworkInterface& interface, PortalEntry& portal, ListEntry
     }
   }
   if (!entry.has(PTL_ME_EVENT_LINK_DISABLE)) post_link_event(portal, entry);
+  interface.note_room();
   return PTL_OK;
 }
 

@@ -32,6 +32,16 @@ struct InterfaceStatus {
 class Initiator;
 class PhysicalInterface;
 
+// Has held messages delivered.
+class RoomListener {
+ public:
+  // There may be room for held messages. Any thread; portal locks may be held.
+  virtual void room_appeared() noexcept = 0;
+
+ protected:
+  ~RoomListener() = default;
+};
+
 inline constexpr unsigned logical_interfaces = 4;  // over one physical interface
 // Set in slots: which of the four an interface is, the same in every process.
 inline constexpr unsigned slot_matching = 1;
@@ -118,6 +128,13 @@ class NetworkInterface {
   // Set-up path. `executor` runs the triggered operations of the interface's counters.
   void set_executor(TriggerExecutor& executor) noexcept { executor_ = &executor; }
   [[nodiscard]] TriggerExecutor* executor() const noexcept { return executor_; }
+  void set_room_listener(RoomListener& listener) noexcept { room_listener_ = &listener; }
+
+  // An entry was appended, or something else may have made room for held messages.
+  void note_room() const noexcept {
+    if (held_queues.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      room_listener_->room_appeared();
+  }
 
   // Set-up path, setup_mutex held: the same, made if this is its first use. nullptr: no memory.
   [[nodiscard]] PortalEntry* obtain_portal(uint32_t pt_index) noexcept;
@@ -132,6 +149,9 @@ class NetworkInterface {
 
   RankMap map;
   InterfaceStatus status;
+  // Pairs of an initiator and a portal table entry with held messages. Changed under the lock of
+  // the entry.
+  std::atomic<uint32_t> held_queues{0};
   std::atomic<uint32_t> bundles{0};  // PtlStartBundle without PtlEndBundle yet
   Mutex setup_mutex;                 // portal table allocation, map changes
   unsigned references = 0;           // under the library's lock
@@ -156,6 +176,7 @@ class NetworkInterface {
   Initiator& initiator_;
   const ProcessId own_;
   TriggerExecutor* executor_ = nullptr;
+  RoomListener* room_listener_ = nullptr;
   const uint64_t handle_;
   const uint64_t entry_handles_;  // bits that the handles of all entries share
   const unsigned request_flags_;

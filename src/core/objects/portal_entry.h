@@ -7,6 +7,7 @@
 #include "core/matching/match_list.h"
 #include "core/matching/unexpected_list.h"
 #include "core/objects/memory_descriptor.h"
+#include "portals4_lintel.h"
 #include "util/spin_lock.h"
 #include "util/thread_annotations.h"
 
@@ -16,6 +17,7 @@ struct alignas(64) PortalEntry {
   SpinLock lock;
   bool allocated LINTEL_GUARDED_BY(lock) = false;
   bool enabled LINTEL_GUARDED_BY(lock) = false;
+  bool takes_plain_puts LINTEL_GUARDED_BY(lock) = false;  // enabled, and no messages are held
   uint16_t index = 0;
   unsigned options LINTEL_GUARDED_BY(lock) = 0;
   // Messages being delivered, for PtlPTDisable.
@@ -25,12 +27,25 @@ struct alignas(64) PortalEntry {
   EventQueueObject* event_queue LINTEL_GUARDED_BY(lock) = nullptr;
   // The last PTL_EVENT_PT_DISABLED, for post_into_own_slot().
   uint64_t disabled_event LINTEL_GUARDED_BY(lock) = 0;
+  // Initiators of which messages are held.
+  uint32_t held_initiators LINTEL_GUARDED_BY(lock) = 0;
   MatchList priority LINTEL_GUARDED_BY(lock);
   MatchList overflow LINTEL_GUARDED_BY(lock);
   UnexpectedList unexpected LINTEL_GUARDED_BY(lock);
 
   [[nodiscard]] bool flow_controlled() const noexcept LINTEL_REQUIRES(lock) {
     return (options & PTL_PT_FLOWCTRL) != 0;
+  }
+  [[nodiscard]] bool holds_messages() const noexcept LINTEL_REQUIRES(lock) {
+    return (options & PTL_LINTEL_PT_HOLD) != 0;
+  }
+  void set_enabled(bool now) noexcept LINTEL_REQUIRES(lock) {
+    enabled = now;
+    takes_plain_puts = enabled && held_initiators == 0;
+  }
+  void set_held_initiators(uint32_t now) noexcept LINTEL_REQUIRES(lock) {
+    held_initiators = now;
+    takes_plain_puts = enabled && held_initiators == 0;
   }
 };
 

@@ -39,7 +39,7 @@ int allocate_portal(NetworkInterface& interface, unsigned options, EventQueueObj
     use_event_queue(*event_queue);
     if (portal->flow_controlled()) event_queue->queue.add_flow_control_slot();
   }
-  portal->enabled = (options & PTL_PT_ALLOC_DISABLED) == 0;
+  portal->set_enabled((options & PTL_PT_ALLOC_DISABLED) == 0);
   portal->allocated = true;
   *pt_index = index;
   return PTL_OK;
@@ -60,8 +60,9 @@ int free_portal(NetworkInterface& interface, uint32_t pt_index) noexcept {
       event_queue->queue.remove_flow_control_slot();
     portal->event_queue = nullptr;
     portal->allocated = false;
-    portal->enabled = false;
+    portal->set_enabled(false);
   }
+  interface.note_room();  // what is held is refused
   if (event_queue != nullptr) unuse_event_queue(interface, *event_queue);
   return PTL_OK;
 }
@@ -70,7 +71,8 @@ int set_portal_enabled(NetworkInterface& interface, uint32_t pt_index, bool enab
   PortalEntry* portal = find_allocated(interface, pt_index);
   if (portal == nullptr) return PTL_ARG_INVALID;
   const LockGuard guard(portal->lock);
-  portal->enabled = enabled;
+  portal->set_enabled(enabled);
+  if (enabled) interface.note_room();
   return PTL_OK;
 }
 

@@ -204,7 +204,8 @@ std::optional<SendStatus> Initiator::send_or_queue(NetworkInterface& interface, 
     record_operation(interface, request, direct, *operation);
   }
   SendStatus status = SendStatus::queue_full;
-  if (peer.queue.head == nullptr && !has_to_wait(peer, request.header)) [[likely]]
+  if (peer.queue.head == nullptr && !has_to_wait(peer, request.header) &&
+      !SendQueues::is_stopped(peer, request.header)) [[likely]]
     status = send_first(peer, request, direct, operation);
   if (status == SendStatus::queue_full || status == SendStatus::connecting) {
     if (operation == nullptr) {
@@ -313,8 +314,13 @@ void report_local_failure(const Request& request, ptl_ni_fail_t fail) noexcept {
 int Initiator::start_in_general(NetworkInterface& interface, Peer& peer,
                                 Request& request) noexcept {
   const LongCall call(interface_index_of(interface.handle()));
+  // A triggered operation is started by a thread that may hold the poll token.
+  if (peer.diverts.load(std::memory_order_relaxed) && !trigger_work.running &&
+      SendQueues::has_too_many(peer, request.header)) [[unlikely]] {
+    poller_.kick();
+    return PTL_NO_SPACE;
+  }
   while (!start_if_possible(interface, peer, request)) {
-    // A triggered operation is started by a thread that may hold the poll token.
     if (trigger_work.running || !await_operation()) {
       report_local_failure(request, PTL_NI_UNDELIVERABLE);
       break;

@@ -140,7 +140,7 @@ inline constexpr size_t largest_put_to_self = 64;
   const bool reports_send = put.reports_send();  // as in start_eager_put()
   {
     const LockGuard guard(peer.send_lock);
-    if (peer.queue.head != nullptr || peer.failed.load(std::memory_order_relaxed)) [[unlikely]]
+    if (peer.queue.head != nullptr || peer.diverts.load(std::memory_order_relaxed)) [[unlikely]]
       return false;
     MessageCell* const cell = peer.route.link->next_cell;
     uint32_t cookie = 0;
@@ -179,7 +179,7 @@ inline constexpr size_t largest_put_to_self = 64;
   const bool asks_for_ack = request.header.asks_for_ack();
   {
     const LockGuard guard(peer.send_lock);
-    if (peer.queue.head != nullptr || peer.failed.load(std::memory_order_relaxed)) [[unlikely]]
+    if (peer.queue.head != nullptr || peer.diverts.load(std::memory_order_relaxed)) [[unlikely]]
       return false;
     Operation* operation = nullptr;
     if (asks_for_ack &&

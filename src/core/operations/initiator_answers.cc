@@ -184,16 +184,12 @@ void InitiatorAnswers::take_ack(Peer& peer, const MessageHeader& header) noexcep
   return count;
 }
 
-void InitiatorAnswers::take_acks(Peer& peer, const std::byte* cookies, uint32_t count) noexcept {
-  uint32_t cookie;
-  std::memcpy(&cookie, cookies, sizeof cookie);
-  if (count != 1 || (cookie & awaited_put_cookie) == 0) [[unlikely]]
-    return take_any_acks(peer, cookies, count);
-  // Straight code for a put that is only counted.
-  AwaitedPuts::Record* const put = peer.awaited_puts.find(cookie);
+// Straight code for a put that is only counted, which saves no registers.
+void InitiatorAnswers::take_single_ack(Peer& peer, uint32_t cookie) noexcept {
+  AwaitedPuts::Record* const put =
+      (cookie & awaited_put_cookie) == 0 ? nullptr : peer.awaited_puts.find(cookie);
   const MemoryDescriptor* const descriptor = put == nullptr ? nullptr : put->resolve();
-  if (descriptor == nullptr || descriptor->event_queue != nullptr)
-    return end_awaited_put(peer, cookie).apply();
+  if (descriptor == nullptr || descriptor->event_queue != nullptr) return end_single(peer, cookie);
   const Count to_count =
       count_of(*descriptor, PTL_MD_EVENT_CT_ACK, put->requested(), put->length());
   AwaitedPuts::end(*put);
@@ -201,8 +197,14 @@ void InitiatorAnswers::take_acks(Peer& peer, const std::byte* cookies, uint32_t 
   to_count.apply();
 }
 
-void InitiatorAnswers::take_any_acks(Peer& peer, const std::byte* cookies,
-                                     uint32_t count) noexcept {
+[[gnu::noinline]] void InitiatorAnswers::end_single(Peer& peer, uint32_t cookie) noexcept {
+  if ((cookie & awaited_put_cookie) != 0) [[likely]]
+    end_awaited_put(peer, cookie).apply();
+  else
+    take_acks(peer, reinterpret_cast<const std::byte*>(&cookie), 1);
+}
+
+void InitiatorAnswers::take_acks(Peer& peer, const std::byte* cookies, uint32_t count) noexcept {
   AckCounts counts;
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t cookie;

@@ -25,11 +25,11 @@ class InitiatorAnswers final : private StagingClient {
 
   void take_ack(Peer& peer, const MessageHeader& header) noexcept LINTEL_REQUIRES(polling);
   void take_ack_batch(Peer& peer, const InboundMessage& message) noexcept LINTEL_REQUIRES(polling) {
-    if (message.payload_length == 0)
-      return take_acks(peer, reinterpret_cast<const std::byte*>(&message.header.cookie), 1);
-    take_any_acks(peer, message.payload, message.payload_length / sizeof(uint32_t));
+    if (message.payload_length == 0) return take_single_ack(peer, message.header.cookie);
+    take_acks(peer, message.payload, message.payload_length / sizeof(uint32_t));
   }
   // Operations that succeeded. `cookies`: uint32_t, at least one.
+  void take_single_ack(Peer& peer, uint32_t cookie) noexcept LINTEL_REQUIRES(polling);
   void take_acks(Peer& peer, const std::byte* cookies, uint32_t count) noexcept
       LINTEL_REQUIRES(polling);
   void take_reply(Peer& peer, const InboundMessage& message) noexcept LINTEL_REQUIRES(polling);
@@ -63,8 +63,7 @@ class InitiatorAnswers final : private StagingClient {
       LINTEL_REQUIRES(polling);
   [[nodiscard]] Count end_acknowledged(Peer& peer, uint32_t cookie) noexcept
       LINTEL_REQUIRES(polling);
-  void take_any_acks(Peer& peer, const std::byte* cookies, uint32_t count) noexcept
-      LINTEL_REQUIRES(polling);
+  void end_single(Peer& peer, uint32_t cookie) noexcept LINTEL_REQUIRES(polling);
   void end_getting(Operation& operation, const AnswerResult& result) noexcept
       LINTEL_REQUIRES(polling);
   void fail(Operation& operation) noexcept LINTEL_REQUIRES(polling);

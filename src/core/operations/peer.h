@@ -9,6 +9,7 @@
 
 #include "core/operations/awaited_puts.h"
 #include "core/operations/operation.h"
+#include "core/operations/stopped_entries.h"
 #include "core/progress/poll_flag.h"
 #include "core/progress/statistics.h"
 #include "transport/transport.h"
@@ -21,6 +22,7 @@ namespace lintel {
 inline constexpr unsigned interface_slots = flag_interface_mask + 1;
 inline constexpr uint32_t ack_batch_capacity = 20;  // cookies that travel with the header itself
 
+struct HeldQueue;
 struct Peer;
 
 // The way of messages to a peer. Changed under the send lock.
@@ -47,6 +49,7 @@ struct QueuedSends {
   QueuedSend* head = nullptr;
   QueuedSend** tail = &head;
   HeldRequests held;
+  StoppedChain stopped;  // entries of the peer that hold messages of this process
   uint32_t answers = 0;
   uint32_t long_answers = 0;  // those with a LongPayload
   bool listed = false;
@@ -96,6 +99,12 @@ struct UnreleasedGets {
   bool listed = false;
 };
 
+// Its messages that this process holds, see HeldMessages.
+struct HeldOfPeer {
+  HeldQueue* first = nullptr;  // through next_of_peer
+  uint32_t messages = 0;
+};
+
 struct LongMessages {
   uint32_t transfers = 0;   // under way from or to the peer, at the target
   uint8_t device_ways = 0;  // bit i: DeviceWay i was logged
@@ -111,7 +120,10 @@ struct alignas(64) Peer {
   ProcessId id{};
 
   SpinLock send_lock;
-  std::atomic<bool> failed{true};           // failed or not connected yet; written under send_lock
+  std::atomic<bool> failed{true};  // failed or not connected yet; written under send_lock
+  // Whether it has failed, or has stopped any entry: short cuts of sends end. Written under
+  // send_lock.
+  std::atomic<bool> diverts{true};
   std::atomic<bool> awaits_process{false};  // its link has found no process; under send_lock
   PeerRoute route;
   // Chain through next_free.
@@ -125,6 +137,7 @@ struct alignas(64) Peer {
   alignas(64) AckBatch acks LINTEL_GUARDED_BY(polling);
   Counter acknowledged_in_place;  // puts that the transport acknowledged, see MessageSink::on_put()
   LongMessages long_messages LINTEL_GUARDED_BY(polling);
+  HeldOfPeer held LINTEL_GUARDED_BY(polling);
   ReturnedChain returned LINTEL_GUARDED_BY(polling);
   UnreleasedGets unreleased LINTEL_GUARDED_BY(polling);
 
@@ -157,6 +170,14 @@ struct alignas(64) Peer {
   [[nodiscard]] bool has_outstanding() const noexcept {
     return operations.started.load(std::memory_order_relaxed) !=
            operations.ended.load(std::memory_order_relaxed);
+  }
+  void set_failed(bool now) noexcept LINTEL_REQUIRES(send_lock) {
+    failed.store(now, std::memory_order_release);
+    note_stopped();
+  }
+  void note_stopped() noexcept LINTEL_REQUIRES(send_lock) {
+    diverts.store(failed.load(std::memory_order_relaxed) || queue.stopped.first != nullptr,
+                  std::memory_order_relaxed);
   }
   // A thread waits for this peer: check that it lives.
   [[nodiscard]] bool is_awaited() const noexcept LINTEL_REQUIRES(polling) {

@@ -164,7 +164,7 @@ void PeerDirectory::attach(Peer& peer, Transport& transport, Link& link,
       std::memory_order_relaxed);
   peer.awaited_puts.open(awaited_put_rings_);
   set_peer(link, &peer);
-  peer.failed.store(false, std::memory_order_release);
+  peer.set_failed(false);
 }
 
 Peer* PeerDirectory::accept(Link& link, Transport& transport) noexcept {

@@ -51,7 +51,8 @@ struct SentChain {
 // waits, and all requests behind it wait, too, so that their order is kept.
 QueuedSend* next_to_send(SendQueues& queues, Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock) {
   if (peer.failed.load(std::memory_order_relaxed)) return nullptr;
-  QueuedSend* const first = queues.first(peer);
+  QueuedSend* first = queues.first(peer);
+  while (first != nullptr && queues.stops(peer, *first)) first = queues.first(peer);
   if (first == nullptr || first->kind != QueuedSend::Kind::request ||
       !has_to_wait(peer, static_cast<Operation&>(*first).header))
     return first;
@@ -86,8 +87,8 @@ int PhysicalInterface::open(uint32_t number, uint32_t pid, OpenTransports open_t
   transports_ = std::move(opened.transports);
   unused_ = std::move(opened.unused);
   if (!peers_.open(transports_, unused_, poller_.transports().in_process_sends()) ||
-      !initiator_.open() || !target_.open() || !scratch_.open(most_scratch_blocks) ||
-      !staging_.open()) {
+      !queues_.open() || !initiator_.open() || !target_.open() ||
+      !scratch_.open(most_scratch_blocks) || !staging_.open()) {
     log_message(LogLevel::error, "interface %u: no address space for its pools (ulimit -v?)",
                 number);
     return PTL_NO_SPACE;
@@ -156,6 +157,7 @@ PhysicalInterface::~PhysicalInterface() {
 }
 
 void PhysicalInterface::set_logical(unsigned slot, NetworkInterface* interface) noexcept {
+  if (interface != nullptr) interface->set_room_listener(*this);
   NetworkInterface* before = nullptr;
   poller_.exclusively([&]() LINTEL_REQUIRES(polling) {
     before = logical_[slot].exchange(interface, std::memory_order_acq_rel);
@@ -174,7 +176,13 @@ void PhysicalInterface::set_logical(unsigned slot, NetworkInterface* interface) 
   poller_.exclusively([&]() LINTEL_REQUIRES(polling) {
     initiator_.drop_all_of(*before);
     target_.transfers().drop_all_of(*before);
+    target_.drop_held(*before);
   });
+}
+
+void PhysicalInterface::room_appeared() noexcept {
+  target_.held().note_room();
+  poller_.doorbell().ring_if_sleeping();
 }
 
 void* PhysicalInterface::on_new_link(Link& link) noexcept {
@@ -229,7 +237,8 @@ unsigned PhysicalInterface::advance() noexcept {
     flush_queue(*peer);
     peer = next;
   }
-  unsigned advanced = target_.transfers().advance_all();
+  unsigned advanced = target_.deliver_held();
+  advanced += target_.transfers().advance_all();
   if (staging_.is_busy()) advanced += staging_.advance();
   if (target_.transfers().table().awaits_release()) poller_.work_due().set();
   return advanced;
@@ -237,7 +246,8 @@ unsigned PhysicalInterface::advance() noexcept {
 
 bool PhysicalInterface::is_ready() const noexcept {
   const TransferTable& transfers = target_.transfers().table();
-  return transfers.has_active() || transfers.anything_released() || staging_.is_busy();
+  return transfers.has_active() || transfers.anything_released() || staging_.is_busy() ||
+         target_.held().is_due();
 }
 
 void PhysicalInterface::check_peers() noexcept {
@@ -312,8 +322,8 @@ void PhysicalInterface::fail_peer(Peer& peer, const Link::Failure& failure) noex
   {
     const LockGuard guard(peer.send_lock);
     in_order = !peer.has_outstanding() && peer.queue_counts.length == 0;
-    peer.failed.store(true, std::memory_order_release);
     queued = queues_.take_all(peer);
+    peer.set_failed(true);
   }
   if (!in_order) peers_failed.increment();
   PeerDirectory::tell_of_failure(peer, failure, in_order);
@@ -321,6 +331,7 @@ void PhysicalInterface::fail_peer(Peer& peer, const Link::Failure& failure) noex
   fail_queued(peer, queued);
   initiator_.answers().fail_all_of(peer);
   target_.transfers().fail_all_of(peer);
+  target_.held().forget_initiator(peer);
 }
 
 // Data of operations and transfers end with these.
@@ -348,7 +359,7 @@ void PhysicalInterface::fail_queued(Peer& peer, QueuedSend* queued) noexcept {
   NetworkInterface* const interface = logical(header.interface_slot());
   const HeaderWords words(header);
   if (interface == nullptr ||
-      !place_plain_put(*interface, words, words.index_and_length(), message.payload,
+      !place_plain_put(*interface, words, header.pt_index, length, message.payload,
                        initiator_of(*interface, peer, header.initiator_rank)))
     return false;
   received.count(MessageKind::put, length);
@@ -359,21 +370,22 @@ void PhysicalInterface::fail_queued(Peer& peer, QueuedSend* queued) noexcept {
 bool PhysicalInterface::on_put(Link& link, const MessageCell& cell, uint64_t first_word,
                                uint32_t length) noexcept {
   LINTEL_ASSERT(is_plain_put(first_word) && length <= cell_payload_bytes);
+  const uint64_t bytes = length;
   Peer* const peer = PeerDirectory::peer_of(link);
   NetworkInterface* const interface = logical(slot_in(first_word));
   const HeaderWords header(cell.header);
   const uint64_t index_and_length = header.index_and_length();
   if (peer == nullptr || !peer->sends_by(link)) [[unlikely]]
-    return MessageSink::on_put(link, cell, first_word, length);
-  if (interface == nullptr || index_and_length >> 16 != length ||
+    return MessageSink::on_put(link, cell, first_word, static_cast<uint32_t>(bytes));
+  if (interface == nullptr || index_and_length >> 16 != bytes ||
       !place_plain_put(
-          *interface, header, index_and_length, cell.payload,
+          *interface, header, static_cast<uint16_t>(index_and_length), bytes, cell.payload,
           initiator_of(*interface, *peer, static_cast<uint32_t>(header.rank_and_cookie()))))
       [[unlikely]] {
-    take_one_in_general(*peer, copy_of(cell, first_word, length));
+    take_one_in_general(*peer, copy_of(cell, first_word, static_cast<uint32_t>(bytes)));
     return false;
   }
-  received.count(MessageKind::put, length);
+  received.count(MessageKind::put, bytes);
   if (asks_for_ack(first_word)) peer->acknowledged_in_place.increment();
   return true;
 }
@@ -421,6 +433,9 @@ void PhysicalInterface::take_message(Peer& peer, const InboundMessage& message) 
     case MessageKind::refusal:
       refused_requests.note_answer(peer.id, message.header);
       break;
+    case MessageKind::hold:
+      queues_.set_stopped(peer, message.header);
+      break;
     case MessageKind::connection:
     case MessageKind::none:
       refused_requests.messages.increment();
@@ -455,6 +470,15 @@ void PhysicalInterface::on_messages(Link& link, const InboundMessage* messages,
       messages = take_in_general(*peer, messages, end);
   }
   target_.answers().flush_acknowledgements(*peer);
+}
+
+unsigned PhysicalInterface::on_acknowledgement(Link& link, uint32_t cookie) noexcept {
+  Peer* const peer = PeerDirectory::peer_of(link);
+  if (peer == nullptr || !peer->sends_by(link)) [[unlikely]]
+    return MessageSink::on_acknowledgement(link, cookie);
+  received.messages[static_cast<unsigned>(MessageKind::ack_batch)].increment();
+  initiator_.answers().take_single_ack(*peer, cookie);
+  return 1;
 }
 
 void PhysicalInterface::on_acknowledgements(Link& link, const uint32_t* cookies,

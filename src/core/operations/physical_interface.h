@@ -23,7 +23,7 @@
 
 namespace lintel {
 
-class PhysicalInterface final : public MessageSink, private PolledWork {
+class PhysicalInterface final : public MessageSink, private PolledWork, private RoomListener {
  public:
   // Set-up path. `pid` may be PTL_PID_ANY. Returns a Portals return code; on PTL_OK the interface
   // is reachable by others.
@@ -54,6 +54,7 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
   [[nodiscard]] const SendQueues& queues() const noexcept { return queues_; }
   [[nodiscard]] Initiator& initiator() noexcept { return initiator_; }
   [[nodiscard]] Target& target() noexcept { return target_; }
+  [[nodiscard]] const Target& target() const noexcept { return target_; }
   [[nodiscard]] const Staging& staging() const noexcept { return staging_; }
 
   // See lintel::wait_until().
@@ -68,6 +69,8 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
       LINTEL_REQUIRES(polling);
   [[nodiscard]] bool on_put(Link& link, const MessageCell& cell, uint64_t first_word,
                             uint32_t length) noexcept override LINTEL_REQUIRES(polling);
+  unsigned on_acknowledgement(Link& link, uint32_t cookie) noexcept override
+      LINTEL_REQUIRES(polling);
   void on_acknowledgements(Link& link, const uint32_t* cookies, unsigned count) noexcept override
       LINTEL_REQUIRES(polling);
   void on_peer_failed(Link& link) noexcept override LINTEL_REQUIRES(polling);
@@ -83,6 +86,7 @@ class PhysicalInterface final : public MessageSink, private PolledWork {
   RefusedRequests refused_requests;
 
  private:
+  void room_appeared() noexcept override;
   // --- PolledWork
   unsigned advance() noexcept override LINTEL_REQUIRES(polling);
   [[nodiscard]] bool is_ready() const noexcept override LINTEL_REQUIRES(polling);

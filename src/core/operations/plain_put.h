@@ -13,34 +13,30 @@ namespace lintel {
 
 // Sender of a message, as identified on the interface.
 struct InitiatorId {
-  uint64_t process;  // id() in one word
-  uint64_t source;   // for matching, see match_criteria.h
-  ptl_uid_t uid;
-  [[nodiscard]] ptl_process_t id() const noexcept { return std::bit_cast<ptl_process_t>(process); }
+  uint64_t source;  // id() in one word, for matching
+  const Peer& peer;
+  [[nodiscard]] ptl_process_t id() const noexcept { return std::bit_cast<ptl_process_t>(source); }
+  [[nodiscard]] ptl_uid_t uid() const noexcept { return peer.route.link->uid; }
 };
 
 // `rank`: as the header says.
 [[nodiscard]] inline InitiatorId initiator_of(const NetworkInterface& interface, const Peer& peer,
                                               uint32_t rank) noexcept {
-  if (!interface.logical())
-    return {std::bit_cast<uint64_t>(peer.id), source_of(peer.id), peer.route.link->uid};
-  const uint64_t source = source_of_rank(interface.map.rank_of(peer.id, rank));
-  return {source, source, peer.route.link->uid};
+  return {interface.logical() ? source_of_rank(interface.map.rank_of(peer.id, rank))
+                              : source_of(peer.id),
+          peer};
 }
 
 // Matches, delivers and reports a put without flags, whose payload has the length that its header
-// says (spec 2.5). `header`: as HeaderWords; `index_and_length`: as read from it. The caller
-// acknowledges. False: nothing was done, or a part of the payload was written that handle_request()
-// writes again; it finds out what is special.
+// says (spec 2.5). `header`: as HeaderWords. The caller acknowledges. False: nothing was done, or a
+// part of the payload was written that handle_request() writes again; it finds out what is special.
 template <typename Header>
 [[nodiscard, gnu::always_inline]] inline bool place_plain_put(NetworkInterface& interface,
                                                               const Header header,
-                                                              uint64_t index_and_length,
+                                                              uint16_t pt_index, uint64_t length,
                                                               const std::byte* payload,
                                                               const InitiatorId& initiator) noexcept
     LINTEL_REQUIRES(polling) {
-  const auto pt_index = static_cast<uint16_t>(index_and_length);
-  const uint64_t length = index_and_length >> 16;
   PortalEntry* const portal = interface.portal(pt_index);
   if (portal == nullptr) [[unlikely]]
     return false;
@@ -49,7 +45,7 @@ template <typename Header>
   {
     const LockGuard guard(portal->lock);
     // A portal table entry that is not allocated is not enabled.
-    if (!portal->enabled) [[unlikely]]
+    if (!portal->takes_plain_puts) [[unlikely]]
       return false;
     uint64_t match_bits = 0;
     MatchNode* node = portal->priority.head();
@@ -60,14 +56,14 @@ template <typename Header>
     if (node == nullptr) [[unlikely]]
       return false;
     auto* const entry = static_cast<ListEntry*>(node);
-    const unsigned puts = entry->plain_puts;
     const uint64_t offset = header.remote_offset();
-    if ((puts & PlainPuts::taken) == 0 ||
-        ((puts & PlainPuts::of_user) != 0 && entry->uid != initiator.uid) ||
+    if (!entry->takes_plain_puts || (entry->uid != PTL_UID_ANY && entry->uid != initiator.uid()) ||
         !entry->region.contains(offset, length)) [[unlikely]]
       return false;
     // The memory of the entry is contiguous, and of the host.
-    EventQueueObject* const events = (puts & PlainPuts::posts) != 0 ? portal->event_queue : nullptr;
+    EventQueueObject* const events =
+        entry->has(PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_SUCCESS_DISABLE) ? nullptr
+                                                                             : portal->event_queue;
     const bool reserves = events != nullptr && portal->flow_controlled();
     if (reserves && !events->queue.try_reserve()) return false;
     if (!entry->region.write_plain(offset, payload, length)) [[unlikely]] {
@@ -84,13 +80,13 @@ template <typename Header>
                             .match_bits = match_bits,
                             .length = length,
                             .remote_offset = offset,
-                            .initiator = initiator.process,
-                            .uid = initiator.uid,
+                            .initiator = initiator.source,
+                            .uid = initiator.uid(),
                             .pt_index = pt_index};
           },
           reserves);
     }
-    if ((puts & PlainPuts::more) != 0) {
+    if (entry->has(PTL_ME_EVENT_CT_COMM | PTL_ME_USE_ONCE)) {
       if (entry->has(PTL_ME_EVENT_CT_COMM)) {
         counter = entry->counter;
         if (entry->has(PTL_ME_EVENT_CT_BYTES)) amount = length;

@@ -12,11 +12,8 @@ namespace {
 constexpr bool copies_to_self_twice = largest_overlapping_copy < largest_put_to_self;
 
 InitiatorId initiator_is_self(const NetworkInterface& interface, const Peer& self) noexcept {
-  if (interface.logical()) {
-    const uint64_t source = source_of_rank(interface.map.own_rank());
-    return {source, source, self.route.link->uid};
-  }
-  return {std::bit_cast<uint64_t>(self.id), source_of(self.id), self.route.link->uid};
+  return {interface.logical() ? source_of_rank(interface.map.own_rank()) : source_of(self.id),
+          self};
 }
 
 // Events and counts that are not both full events of a put.
@@ -68,9 +65,9 @@ bool deliver_to_self(NetworkInterface& interface, Peer& self, const PutCall& cal
     }
     payload = copy;
   }
-  const bool delivered = place_plain_put(interface, CallWords(call),
-                                         MessageHeader::index_and_length(call.pt_index, length),
-                                         payload, initiator_is_self(interface, self));
+  const bool delivered =
+      place_plain_put(interface, CallWords(call), static_cast<uint16_t>(call.pt_index), length,
+                      payload, initiator_is_self(interface, self));
   if (delivered) [[likely]] {
     physical.received.count(MessageKind::put, length);
     self.sent.count(MessageKind::put, length);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/objects/network_interface.h"
 #include "util/assert.h"
 #include "util/lock.h"
 
@@ -22,6 +23,14 @@ const NetworkInterface* owner_of(const QueuedSend& item) noexcept {
 }  // namespace
 
 void SendQueues::enqueue(Peer& peer, QueuedSend& item) noexcept {
+  if (peer.queue.head == nullptr && item.kind == QueuedSend::Kind::request) {
+    if (StoppedEntry* const entry = stopping(peer, static_cast<Operation&>(item).header);
+        entry != nullptr) {
+      stopped.increment();
+      peer.queue_counts.add();
+      return entry->append(item);
+    }
+  }
   const bool held = peer.queue.held.head != nullptr && item.kind == QueuedSend::Kind::request;
   QueuedSend**& tail = held ? peer.queue.held.tail : peer.queue.tail;
   item.next_queued = nullptr;
@@ -56,6 +65,47 @@ void SendQueues::forget_mark(Peer& peer) noexcept {
   if (peer.queue.head == nullptr) peer.queue.tail = &peer.queue.head;
 }
 
+void SendQueues::set_stopped(Peer& peer, const MessageHeader& header) noexcept {
+  const LockGuard guard(peer.send_lock);
+  if (peer.failed.load(std::memory_order_relaxed)) return;
+  if ((header.modes & holds_requests) != 0) {
+    stopped_entries_.add(peer.queue.stopped, StoppedEntries::name_of(header));
+  } else if (StoppedEntry* const entry = stopping(peer, header); entry != nullptr) {
+    go_on(peer, *entry);
+    if (peer.queue.head != nullptr) list(peer);
+  }
+  peer.note_stopped();
+}
+
+// Its requests go in front of the queue: those behind may be for the same entry.
+void SendQueues::go_on(Peer& peer, StoppedEntry& entry) noexcept {
+  if (entry.head != nullptr) {
+    const bool held = peer.queue.held.head != nullptr;
+    QueuedSend*& head = held ? peer.queue.held.head : peer.queue.head;
+    if (head == nullptr) peer.queue.tail = entry.tail;
+    *entry.tail = head;
+    head = entry.head;
+  }
+  stopped_entries_.remove(peer.queue.stopped, entry);
+}
+
+bool SendQueues::stops(Peer& peer, QueuedSend& item) noexcept {
+  if (peer.queue.stopped.first == nullptr || item.kind != QueuedSend::Kind::request) return false;
+  StoppedEntry* const entry = stopping(peer, static_cast<Operation&>(item).header);
+  if (entry == nullptr) return false;
+  remove(peer, item);
+  stopped.increment();
+  peer.queue_counts.add();
+  entry->append(item);
+  return true;
+}
+
+bool SendQueues::has_too_many(Peer& peer, const MessageHeader& header) noexcept {
+  const LockGuard guard(peer.send_lock);
+  const StoppedEntry* const entry = stopping(peer, header);
+  return entry != nullptr && entry->count >= StoppedEntries::most_requests;
+}
+
 void SendQueues::remove(Peer& peer, QueuedSend& item) noexcept {
   LINTEL_ASSERT(peer.queue_counts.length.load(std::memory_order_relaxed) != 0 &&
                 item.kind != QueuedSend::Kind::mark);
@@ -73,6 +123,7 @@ void SendQueues::remove(Peer& peer, QueuedSend& item) noexcept {
 }
 
 QueuedSend* SendQueues::take_all(Peer& peer) noexcept {
+  while (peer.queue.stopped.first != nullptr) go_on(peer, *peer.queue.stopped.first);
   QueuedSend* const held = std::exchange(peer.queue.held.head, nullptr);
   QueuedSend** const behind = peer.queue.held.tail;
   if (held != nullptr) forget_mark(peer);
@@ -99,6 +150,11 @@ void SendQueues::drop_from(QueuedSend**& tail, QueuedSend** link, Peer& peer,
 }
 
 void SendQueues::drop_all_of(Peer& peer, const NetworkInterface& interface) noexcept {
+  for (StoppedEntry* entry = peer.queue.stopped.first; entry != nullptr; entry = entry->next) {
+    if (entry->name % interface_slots != interface.slot()) continue;
+    drop_from(entry->tail, &entry->head, peer, interface);
+    entry->count = 0;
+  }
   const bool held = peer.queue.held.head != nullptr;
   drop_from(peer.queue.tail, held ? &peer.queue.held.mark.next_queued : &peer.queue.head, peer,
             interface);

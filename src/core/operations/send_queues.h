@@ -20,6 +20,8 @@ class SendQueues {
   // `work_due` is set while a peer is listed.
   explicit SendQueues(PollFlag& work_due) noexcept : work_due_(work_due) {}
 
+  // Set-up path. False: no address space.
+  [[nodiscard]] bool open() noexcept { return stopped_entries_.open(); }
   void enqueue(Peer& peer, QueuedSend& item) noexcept LINTEL_REQUIRES(peer.send_lock);
   // The first item, held ones before the others; nullptr: there is none.
   [[nodiscard]] static QueuedSend* first(const Peer& peer) noexcept
@@ -35,6 +37,19 @@ class SendQueues {
   }
   // Takes an item off that one of these functions returned.
   void remove(Peer& peer, QueuedSend& item) noexcept LINTEL_REQUIRES(peer.send_lock);
+  // --- entries of the peer that hold messages of this process
+  // A message of kind hold has come.
+  void set_stopped(Peer& peer, const MessageHeader& header) noexcept LINTEL_REQUIRES(polling);
+  // Whether a request has to wait for such an entry.
+  [[nodiscard]] static bool is_stopped(const Peer& peer, const MessageHeader& header) noexcept
+      LINTEL_REQUIRES(peer.send_lock) {
+    return peer.queue.stopped.first != nullptr && stopping(peer, header) != nullptr;
+  }
+  // The same for one that first() returned. True: it is not in the queue any more.
+  [[nodiscard]] bool stops(Peer& peer, QueuedSend& item) noexcept LINTEL_REQUIRES(peer.send_lock);
+  // Whether as many requests wait for its entry as may.
+  [[nodiscard]] static bool has_too_many(Peer& peer, const MessageHeader& header) noexcept;
+
   // Takes all items off, held ones too; returns the first of a chain through `next_queued`.
   [[nodiscard]] QueuedSend* take_all(Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock);
   // Drops what a logical interface that goes has queued, without events.
@@ -56,14 +71,22 @@ class SendQueues {
 
   SharedCounter queued;   // items, ever
   SharedCounter retries;  // an item still found no room
+  SharedCounter stopped;  // requests that waited for an entry that holds messages
 
  private:
   static void drop_from(QueuedSend**& tail, QueuedSend** link, Peer& peer,
                         const NetworkInterface& interface) noexcept LINTEL_REQUIRES(peer.send_lock);
+  [[nodiscard]] static StoppedEntry* stopping(const Peer& peer,
+                                              const MessageHeader& header) noexcept
+      LINTEL_REQUIRES(peer.send_lock) {
+    return StoppedEntries::find(peer.queue.stopped, StoppedEntries::name_of(header));
+  }
+  void go_on(Peer& peer, StoppedEntry& entry) noexcept LINTEL_REQUIRES(peer.send_lock);
   static void forget_mark(Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock);
   void list(Peer& peer) noexcept LINTEL_REQUIRES(peer.send_lock);
 
   PollFlag& work_due_;
+  StoppedEntries stopped_entries_;
   alignas(cache_line_bytes) SpinLock lock_;  // guards the list; taken under send locks
   std::atomic<Peer*> listed_{nullptr};       // written under the lock
 };

@@ -10,6 +10,8 @@
 #include "core/operations/device_import.h"
 #include "core/operations/plain_put.h"
 #include "util/assert.h"
+#include "util/log.h"
+#include "util/node_identity.h"
 
 namespace lintel {
 
@@ -39,6 +41,8 @@ struct Arrival {
   Placement placement{};
   UnexpectedHeader* unexpected = nullptr;  // nullptr: none is kept
   EventReservation reservation{};
+  bool was_held = false;    // the message is the first of its HeldQueue
+  bool still_held = false;  // and stays there
 };
 
 bool is_atomic(MessageKind kind) noexcept {
@@ -165,10 +169,31 @@ void unlock_and_refuse(const Arrival& arrival, SharedCounter& counter, Refusal r
   refuse(arrival.target.answers(), arrival.peer, arrival.header, reason, fail);
 }
 
-// A resource is exhausted (spec 2.8): the message is dropped, and with flow control the portal
-// table entry is disabled.
-void exhaust(const Arrival& arrival, Refusal reason) noexcept LINTEL_REQUIRES(polling)
+// PTL_LINTEL_PT_HOLD: the message waits for room, behind earlier ones of its initiator.
+[[gnu::cold]] void hold(Arrival& arrival, Refusal reason) noexcept LINTEL_REQUIRES(polling)
     LINTEL_RELEASE(arrival.portal.lock) {
+  if (arrival.was_held) {
+    arrival.still_held = true;
+    return arrival.portal.lock.unlock();
+  }
+  HeldMessages& held = arrival.target.held();
+  HeldQueue* const queue =
+      held.add(arrival.peer, arrival.interface, arrival.portal, arrival.message);
+  if (queue == nullptr) {
+    static std::atomic<bool> said{false};
+    log_once(said, LogLevel::error, "too many messages of %s are held: some are dropped",
+             ProcessText(arrival.peer.id.nid, arrival.peer.id.pid).c_str());
+    return unlock_and_refuse(arrival, arrival.interface.status.dropped, reason, PTL_NI_DROPPED);
+  }
+  arrival.portal.lock.unlock();
+  held.tell(*queue);
+}
+
+// A resource is exhausted (spec 2.8): the message is dropped or held, and with flow control the
+// portal table entry is disabled.
+void exhaust(Arrival& arrival, Refusal reason) noexcept LINTEL_REQUIRES(polling)
+    LINTEL_RELEASE(arrival.portal.lock) {
+  if (arrival.portal.holds_messages()) return hold(arrival, reason);
   const ListEntry* const cause = arrival.entry;
   const bool disables = arrival.portal.flow_controlled();
   if (disables) {
@@ -191,7 +216,7 @@ void record_header(const Arrival& arrival) noexcept LINTEL_REQUIRES(arrival.port
   record.source = arrival.initiator.source;
   record.start = entry.region.address(placement.offset);
   record.hdr_data = header.hdr_data;
-  record.uid = arrival.initiator.uid;
+  record.uid = arrival.initiator.uid();
   record.kind = header.kind;
   record.arriving = false;
   record.claimed = false;
@@ -301,7 +326,7 @@ void deliver_through(std::byte* fetched, const Arrival& arrival) noexcept
     interface.unexpected_headers().set_outcome(*arrival.unexpected, PTL_NI_SEGV, 0);
   const PendingCount count =
       report_delivery(interface, arrival.portal, entry,
-                      {arrival.header, arrival.initiator.id(), arrival.initiator.uid,
+                      {arrival.header, arrival.initiator.id(), arrival.initiator.uid(),
                        entry.region.address(outcome.offset), outcome.mlength, outcome.fail},
                       arrival.reservation.communication);
   if (entry_is_used_up(entry)) unlink_entry(arrival.portal, entry);
@@ -373,13 +398,18 @@ void translate(Arrival& arrival) noexcept LINTEL_REQUIRES(polling) {
   arrival.portal.lock.lock();
   if (!arrival.portal.allocated)
     return unlock_and_refuse(arrival, status.dropped, PTL_LINTEL_DROP_NO_PORTAL, PTL_NI_DROPPED);
-  if (!arrival.portal.enabled)
+  if (!arrival.portal.enabled) {
+    if (arrival.was_held) return hold(arrival, PTL_LINTEL_DROP_DISABLED);
     return unlock_and_refuse(arrival, status.dropped, PTL_LINTEL_DROP_DISABLED, PTL_NI_PT_DISABLED);
+  }
+  if (arrival.portal.held_initiators != 0 && !arrival.was_held &&
+      HeldMessages::find(arrival.peer, arrival.portal) != nullptr)
+    return hold(arrival, PTL_LINTEL_DROP_NO_MATCH);
   ListEntry* entry = find_entry(arrival, arrival.portal.priority);
   if (entry == nullptr) entry = find_entry(arrival, arrival.portal.overflow);
   if (entry == nullptr) return exhaust(arrival, PTL_LINTEL_DROP_NO_MATCH);
   arrival.entry = entry;
-  if (entry->uid != PTL_UID_ANY && entry->uid != arrival.initiator.uid)
+  if (entry->uid != PTL_UID_ANY && entry->uid != arrival.initiator.uid())
     return unlock_and_refuse(arrival, status.permission_violations, PTL_LINTEL_DROP_USER,
                              PTL_NI_PERM_VIOLATION);
   const unsigned required = required_options(arrival.header.kind);
@@ -414,6 +444,35 @@ void Target::handle_request(NetworkInterface* interface, Peer& peer,
                   .initiator = initiator_of(*interface, peer, header.initiator_rank),
                   .portal = *portal};
   translate(arrival);
+}
+
+bool Target::deliver_held(HeldQueue& queue, const InboundMessage& message) noexcept {
+  const MessageHeader& header = message.header;
+  Arrival arrival{.target = *this,
+                  .interface = *queue.interface,
+                  .peer = *queue.peer,
+                  .message = message,
+                  .header = header,
+                  .initiator = initiator_of(*queue.interface, *queue.peer, header.initiator_rank),
+                  .portal = *queue.portal,
+                  .was_held = true};
+  translate(arrival);
+  if (transfers_.has_batch()) transfers_.fetch_batch();
+  return !arrival.still_held;
+}
+
+unsigned Target::deliver_held() noexcept {
+  return held_.deliver_due([this](HeldQueue& queue, const InboundMessage& message) {
+    polling.assert_held();
+    return deliver_held(queue, message);
+  });
+}
+
+void Target::drop_held(const NetworkInterface& interface) noexcept {
+  held_.drop_all_of(interface, [this](Peer& peer, const MessageHeader& header) {
+    polling.assert_held();
+    refuse(answers_, peer, header, PTL_LINTEL_DROP_NO_INTERFACE, PTL_NI_DROPPED);
+  });
 }
 
 }  // namespace lintel

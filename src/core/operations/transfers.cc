@@ -122,7 +122,7 @@ void Transfers::end(Transfer& transfer) noexcept {
     const InitiatorId initiator = initiator_of(interface, peer, header.initiator_rank);
     count = report_delivery(
         interface, portal, entry,
-        {header, initiator.id(), initiator.uid, entry.region.address(transfer.place.offset),
+        {header, initiator.id(), initiator.uid(), entry.region.address(transfer.place.offset),
          outcome.mlength, outcome.fail},
         transfer.place.reserved.communication);
     --portal.operations;

@@ -108,7 +108,6 @@ class PassingPolls {
       token.want_in_passing();
       return false;
     }
-    token.note_application_poll();
     if (checks_peers_) [[unlikely]]
       poller_.check_peers_if_due(now_ns());
     const bool waits = wait.begin();
@@ -121,23 +120,17 @@ class PassingPolls {
       rest(idle_looks);
     return is_over;
   }
-  // The same for a queue, with its `round_seen`. A program that looks at several queues in turn
-  // needs one poll for a turn, and must handle messages before there are more. So a look polls only
-  // if no thread has polled since the last look at that queue. A poll that brought something counts
-  // as another thread's. Of two idle looks in a row one polls.
+  // The same for a queue, with its `round_seen`, unless spares().
   template <typename Wait>
-  bool poll(std::atomic<uint64_t>& round_seen, const Wait& wait) noexcept {
-    if (spares(round_seen)) return false;
-    return poll_unspared(round_seen, wait);
-  }
-  template <typename Wait>
-  [[gnu::noinline]] bool poll_unspared(std::atomic<uint64_t>& round_seen,
-                                       const Wait& wait) noexcept {
+  [[gnu::always_inline]] bool poll(std::atomic<uint64_t>& round_seen, const Wait& wait) noexcept {
     if (poll(wait)) return true;
     round_seen.store(poller_.token().rounds(), std::memory_order_relaxed);
     return false;
   }
-  // This look at the queue needs no poll.
+  // This look at the queue needs no poll. A program that looks at several queues in turn needs one
+  // poll for a turn, and must handle messages before there are more. So a look polls only if no
+  // thread has polled since the last look at that queue. A poll that brought something counts as
+  // another thread's. Of two idle looks in a row one polls.
   bool spares(std::atomic<uint64_t>& round_seen) noexcept {
     const uint64_t round = poller_.token().rounds();
     if (round == round_seen.load(std::memory_order_relaxed) || !policy_.shares_rounds())

@@ -61,14 +61,6 @@ class PollToken {
   // Returns when there were more handoffs than `seen`, or after the time.
   void await_handoff(uint32_t seen, int64_t timeout_ns) noexcept;
 
-  // Counts polls by application threads, so that the progress thread sees whether they poll.
-  void note_application_poll() noexcept LINTEL_REQUIRES(polling) {
-    application_polls_.store(application_polls() + 1, std::memory_order_relaxed);
-  }
-  [[nodiscard]] uint64_t application_polls() const noexcept {
-    return application_polls_.load(std::memory_order_relaxed);
-  }
-
   // Posting an event releases the store of begin_round(): a thread that sees the event reads
   // an odd number. The order is for a thread in finish_round() that sees the next round begin and
   // not this one end.
@@ -93,7 +85,6 @@ class PollToken {
   std::atomic<uint32_t> waiting_{0};
   std::atomic<uint32_t> handoffs_{0};
   std::atomic<uint64_t> rounds_{0};  // odd while one is running
-  std::atomic<uint64_t> application_polls_{0};
 };
 
 }  // namespace lintel

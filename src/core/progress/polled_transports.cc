@@ -37,6 +37,8 @@ unsigned PolledTransports::poll_all(MessageSink& sink) noexcept {
     needs_ticks_.store(true, std::memory_order_relaxed);
     if (polled_[i].by_system_call) costly_ = true;
   }
+  if (costly_) left_out_ = 0;
+  current_ = polled_[0].transport;
   return handled;
 }
 
@@ -47,6 +49,7 @@ unsigned PolledTransports::poll_in_process(MessageSink& sink) noexcept {
   while (handled < budget && in_process_sends_.take())
     handled += in_process_->poll(sink, budget - handled);
   if (handled >= budget) in_process_sends_.set();
+  current_ = polled_[0].transport;
   return handled;
 }
 

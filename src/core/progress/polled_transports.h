@@ -23,14 +23,8 @@ class PolledTransports {
   // most_left_out rounds and messages.
   unsigned poll(MessageSink& sink) noexcept LINTEL_REQUIRES(polling) {
     if (left_out_ <= 0) return poll_all(sink);
-    costly_ = false;
-    unsigned got;
-    if (in_process_sends_.is_set()) [[unlikely]] {
-      got = poll_in_process(sink);
-    } else {
-      current_ = polled_[0].transport;
-      got = current_->poll(sink, budget);
-    }
+    const unsigned got = in_process_sends_.is_set() ? poll_in_process(sink)
+                                                    : polled_[0].transport->poll(sink, budget);
     left_out_ -= static_cast<int>(got) + 1;
     return got;
   }
@@ -45,6 +39,7 @@ class PolledTransports {
                    unsigned count) noexcept LINTEL_REQUIRES(polling) {
     current_ = &transport;
     transport.check_peers(sink, links, count);
+    current_ = polled_[0].transport;
   }
   // The transport that calls the sink.
   [[nodiscard]] Transport& current() const noexcept LINTEL_REQUIRES(polling) { return *current_; }
@@ -59,7 +54,7 @@ class PolledTransports {
 
  private:
   static constexpr unsigned budget = 32;    // maximum number of messages of one burst
-  static constexpr int most_left_out = 16;  // rounds and messages
+  static constexpr int most_left_out = 32;  // rounds and messages
   struct Polled {
     Transport* transport;
     bool by_system_call;
@@ -71,9 +66,9 @@ class PolledTransports {
   Polled polled_[most_transports] = {};  // does not contain the in-process transport
   unsigned count_ = 0;
   Transport* in_process_ = nullptr;
-  Transport* current_ = nullptr;
+  Transport* current_ = nullptr;  // the first between polls
   bool costly_ = false;
-  int left_out_ = 0;                 // rounds and messages until all transports are polled again
+  int left_out_ = 0;  // rounds and messages until all transports are polled again; 0 if costly_
   bool always_needs_ticks_ = false;  // a transport wakes no thread when messages arrive
   std::atomic<bool> needs_ticks_{false};
   PollFlag in_process_sends_;

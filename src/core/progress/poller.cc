@@ -43,7 +43,6 @@ void Poller::kick() noexcept {
     doorbell_->ring_if_sleeping();
     return;
   }
-  token_.note_application_poll();
   for (unsigned i = 0; i < rounds_in_passing && poll_once() != 0; ++i)
     if (!transports_.in_process_sends().is_set() && !work_due_.is_set()) break;
   // Messages to the own process that are left have woken a poller: who sends one polls or rings.

@@ -74,7 +74,6 @@ class Poller {
   template <typename Wait>
   [[nodiscard, gnu::always_inline]] bool poll_briefly(const Wait& wait) noexcept {
     if (!by_callers_ || !token_.try_acquire()) return false;
-    token_.note_application_poll();
     bool is_over = false;
     if (wait.begin()) [[likely]] {
       is_over = (run_round() != 0 && wait.is_over()) || poll_more(wait);

@@ -73,9 +73,9 @@ void ProgressThread::run_when_needed() noexcept {
   while (!stop_.load(std::memory_order_acquire)) {
     const uint32_t handoffs_seen = token.handoffs();
     const uint32_t rings_seen = poller_->doorbell().rings.load(std::memory_order_acquire);
-    const uint64_t polls = token.application_polls();
-    const bool application_polls = polls != application_polls_seen_;
-    application_polls_seen_ = polls;
+    const uint64_t polls = poller_->polls();
+    const bool application_polls = polls != polls_seen_;
+    polls_seen_ = polls;
     if (application_polls || token.exclusively_wanted() || !token.try_acquire()) {
       watch_application(handoffs_seen, rings_seen);
     } else {
@@ -118,6 +118,7 @@ void ProgressThread::take_over() noexcept {
       break;
     }
   }
+  polls_seen_ = poller_->polls();
   if (token.wanted()) {
     token.release();
     sched_yield();

@@ -83,7 +83,7 @@ class ProgressThread {
   ProgressMode mode_ = ProgressMode::automatic;
   ServiceThread thread_;
   std::atomic<bool> stop_{false};
-  uint64_t application_polls_seen_ = 0;
+  uint64_t polls_seen_ = 0;  // rounds that are no news
   WatchTicks ticks_;
 };
 

@@ -28,7 +28,6 @@ void Waiter::leave() noexcept {
   wants_token_ = false;
   if (holds_token_) {
     polling.assert_held();
-    token_.note_application_poll();
     token_.release();
     holds_token_ = false;
     // Another waiting thread may sleep because this one has polled.
@@ -56,7 +55,6 @@ Waiter::Pause Waiter::pause(Condition ready) noexcept {
   if (token_.exclusively_wanted()) step_aside();
   if (holds_token_) {
     polling.assert_held();
-    token_.note_application_poll();
     poller_.check_peers_if_due(now);
   }
   switch (policy_.next(idle_since_ns_, now)) {
