@@ -34,12 +34,15 @@ path = [
     "lintel::AnswerSender::answer",
     # The initiator takes the acknowledgment.
     "lintel::PhysicalInterface::on_acknowledgements",
-    "lintel::InitiatorAnswers::take_any_acks",
+    "lintel::PhysicalInterface::on_acknowledgement",
+    "lintel::InitiatorAnswers::take_single_ack",
+    "lintel::InitiatorAnswers::end_single",
+    "lintel::InitiatorAnswers::take_acks",
     "lintel::report_ack",
     # Counts and events are read.
     "PtlCTGet",
     "PtlEQGet",
-    "lintel::CountingEvent::fire",
+    "lintel::CountingEvent::follow_up",
     "lintel::EventQueue::get_slowly",
 ]
 

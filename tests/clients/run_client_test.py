@@ -27,6 +27,7 @@ if SLOWDOWN > 1:
     os.environ.pop("LINTEL_TEST_LONG", None)
 LONG = bool(os.environ.get("LINTEL_TEST_LONG"))
 DEADLINE_S = (1800 if LONG else 300) * SLOWDOWN
+MPICH_DEADLINE_S = 90 * SLOWDOWN
 FLOOD_DEADLINE_S = 100 * SLOWDOWN
 FLOW_CONTROL = "Entering flowctl_start_recover"  # printed by the MTL when flow control begins
 REFUSED_TWICE = "refusal witness: a message was refused twice"  # openmpi/refusal_witness.c
@@ -47,9 +48,14 @@ CLIENTS = {
     "ofi": [*OFI, "--mca", "osc", "pt2pt"],
     "ofi_rdma": [*OFI, "--mca", "btl", "ofi,self", "--mca", "btl_ofi_provider_include", "lintel", "--mca", "osc", "rdma",
                  "--mca", "osc_rdma_btls", "ofi"],
+    # Without Lintel, to compare with.
+    "vader": ["--mca", "pml", "ob1", "--mca", "btl", "vader,self"],
+    "vader_rdma": ["--mca", "pml", "ob1", "--mca", "btl", "vader,self", "--mca", "osc", "rdma",
+                   "--mca", "osc_rdma_btls", "vader"],
     "osc": [*MTL, "--mca", "osc", "portals4,sm", "--mca", "coll", "^portals4"],
     "coll": [*MTL, "--mca", "osc", "pt2pt", "--mca", "coll_portals4_priority", "100"],
 }
+WITHOUT_LINTEL = {"ofi": "vader", "ofi_rdma": "vader_rdma"}
 # The longest message that each client can truncate. Beyond it Open MPI waits for ever (mtl) or
 # writes past the buffer (ob1); see docs/porting.md.
 LONGEST_TRUNCATED = {"mtl": 2048, "logical": 2048, "btl": 30000, "ofi": 1000000}
@@ -95,6 +101,10 @@ def cases():
         for client in ("mtl", "logical", "ofi"):
             case(f"{client}_threads", transport, client, (1, "threads"), (2, "threads"), (3, "threads"))
         case("ofi_rdma_onesided", transport, "ofi_rdma", *((ranks, "onesided") for ranks in (2, 4, *EIGHT)))
+        case("ofi_mpich", transport, "ofi", *((ranks, "mpich", test) for test, ranks in suites.MPICH_MESSAGES))
+        case("ofi_rdma_mpich", transport, "ofi_rdma", *((ranks, "mpich", test) for test, ranks in suites.MPICH_MEMORY))
+        for part in suites.MPICH_FOLDERS if LONG else ():
+            case(f"ofi_mpich_{part}", transport, "ofi_rdma" if part == "memory" else "ofi", (0, "all_of_mpich", part))
         case("osc_onesided", transport, "osc", (2, "onesided"), (4, "onesided"), (8, "onesided"))
         case("coll_collectives", transport, "coll", *((ranks, "collectives") for ranks in (2, 5, *EIGHT)))
         case("mtl_flood_expected", transport, "mtl", (2, "flood", "expected", 3000, 100))
@@ -133,12 +143,14 @@ class Work:
         self.openmpi = self.directory / "openmpi"
         self.components = self.openmpi / "components"
         self.programs = self.directory / "programs"
+        self.mpich = self.directory / "mpich"
         self.witness = self.directory / "refusal_witness.so"
         self.unavailable = self.openmpi / "unavailable"
 
-    def require(self):
-        if self.unavailable.exists():
-            skip(self.unavailable.read_text().removeprefix("SKIPPED: ").strip())
+    def require(self, case):
+        for reason in (self.unavailable, self.mpich / "unavailable"):
+            if reason.exists() and (reason == self.unavailable or "_mpich" in case):
+                skip(reason.read_text().removeprefix("SKIPPED: ").strip())
         check(self.components.exists(), "the case prepare has not been run")
 
 
@@ -173,6 +185,8 @@ def prepare(work):
     if built.returncode == support.SKIP:
         sys.exit(support.SKIP)
     build_programs(work)
+    some = () if LONG else [program for program, _ in suites.MPICH_MESSAGES + suites.MPICH_MEMORY]
+    print(call([HERE / "mpich" / "build_suite", work.mpich, *some]).stdout)
     call(["cc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f"-I{work.prefix}/include",
           HERE / "openmpi" / "refusal_witness.c", "-ldl", "-o", work.witness])
 
@@ -232,17 +246,35 @@ def run_suite(work, client, transport, ranks, program, *arguments):
         return "".join(mpirun(work, client, transport, ranks, *command, options=ROOM, **process))
 
     print(f"{ranks} ranks, {client} over {transport}: ", end="")
-    if program == "hpcc":
+    if program == "mpich":
+        suites.mpich(launch, work.mpich, *arguments)
+    elif program == "hpcc":
         suites.hpcc(launch, ranks, *((1000, 64) if LONG else (200, 20)))
     else:
         suites.netpipe(launch, *arguments)
+
+
+def run_all_of_mpich(work, own_client, transport, part):
+    def passes(client, ranks, program, *arguments):
+        def launch(*command, **process):
+            return "".join(mpirun(work, client, transport, ranks, *command, code="any",
+                                  deadline_s=MPICH_DEADLINE_S, **process))
+
+        try:
+            return suites.mpich_passes(launch, work.mpich, program, *arguments)
+        except SystemExit:  # it took too long
+            return False
+
+    suites.all_of_mpich(passes, work.mpich, part, own_client, WITHOUT_LINTEL[own_client])
 
 
 def run_case(work, transport, runs):
     for client, ranks, program, *arguments in runs:
         if program == "flood":
             run_flood(work, client, transport, ranks, *arguments)
-        elif program in ("hpcc", "netpipe"):
+        elif program == "all_of_mpich":
+            run_all_of_mpich(work, client, transport, *arguments)
+        elif program in ("hpcc", "netpipe", "mpich"):
             run_suite(work, client, transport, ranks, program, *arguments)
         else:
             run_program(work, client, transport, ranks, program, *arguments, options=ROOM)
@@ -272,7 +304,7 @@ def main():
     if sys.argv[3] == "prepare":
         prepare(work)
         return
-    work.require()
+    work.require(sys.argv[3])
     if "_ofi" in "_" + sys.argv[3] and not list(work.prefix.glob("lib*/lintel/ofi/*.so")):
         skip("the provider of libfabric was not built (libfabric-dev)")
     if CASES[sys.argv[3]][0] == "verbs" and not os.environ.get("LINTEL_TEST_NEEDS_RDMA"):

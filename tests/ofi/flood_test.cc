@@ -96,6 +96,7 @@ TEST(FloodTest, SendersWaitForASlowReceiverAndNothingIsLost) {
   for (const char* const transport : {"shm", "udp"}) {
     SCOPED_TRACE(transport);
     RunOptions options;
+    options.deadline = 3 * test_deadline;
     options.environment = {{"PTL_TRANSPORT", transport},
                            {"FI_LINTEL_UNEXPECTED_RESERVE", "1048576"},
                            {"FI_LINTEL_EVENTS", "1024"}};

@@ -197,7 +197,7 @@ void exhaust(Arrival& arrival, Refusal reason) noexcept LINTEL_REQUIRES(polling)
   const ListEntry* const cause = arrival.entry;
   const bool disables = arrival.portal.flow_controlled();
   if (disables) {
-    arrival.portal.enabled = false;
+    arrival.portal.set_enabled(false);
     if (cause == nullptr || !cause->has(PTL_ME_EVENT_FLOWCTRL_DISABLE))
       post_portal_disabled(arrival.portal, cause);
   }
