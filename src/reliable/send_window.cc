@@ -33,8 +33,8 @@ void SendWindow::add_paths(std::span<const LinkAddress> to, uint8_t most_used,
   further_->most_used = most_used;
   further_->heard = static_cast<uint8_t>(works - to.begin());
   std::copy(to.begin(), to.end(), further_->to);
-  for (uint8_t i = 0; i < to.size(); ++i) {
-    if (i != 0) path(i).open(i, limits, shortest_timeout_ns);
+  for (unsigned i = 0; i < to.size(); ++i) {
+    if (i != 0) path(i).open(static_cast<uint8_t>(i), limits, shortest_timeout_ns);
     if (i != further_->heard) further_->health[i].suspend(now_ns);
   }
 }

@@ -121,7 +121,7 @@ unsigned UdpLink::ways_to(ProcessId peer, LinkAddress (&to)[most_ways]) const no
   if (!has_rails_to(peer)) return 0;
   unsigned count = 0;
   to[count++] = udp_address_of(socket_.host(), peer);
-  for (uint8_t i = 0; i < socket_.rails().further.size(); ++i) {
+  for (unsigned i = 0; i < socket_.rails().further.size(); ++i) {
     const UdpRail& rail = socket_.rails().further[i];
     const in_addr same_host{(rail.address.s_addr & rail.mask.s_addr) |
                             (htonl(peer.nid) & ~rail.mask.s_addr)};
