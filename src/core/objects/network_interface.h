@@ -37,6 +37,8 @@ class RoomListener {
  public:
   // There may be room for held messages. Any thread; portal locks may be held.
   virtual void room_appeared() noexcept = 0;
+  // Set-up path, before the first portal table entry that holds messages. False: no address space.
+  [[nodiscard]] virtual bool prepare_to_hold() noexcept = 0;
 
  protected:
   ~RoomListener() = default;
@@ -130,6 +132,8 @@ class NetworkInterface {
   [[nodiscard]] TriggerExecutor* executor() const noexcept { return executor_; }
   void set_room_listener(RoomListener& listener) noexcept { room_listener_ = &listener; }
 
+  // See RoomListener.
+  [[nodiscard]] bool prepare_to_hold() const noexcept { return room_listener_->prepare_to_hold(); }
   // An entry was appended, or something else may have made room for held messages.
   void note_room() const noexcept {
     if (held_queues.load(std::memory_order_relaxed) != 0) [[unlikely]]

@@ -2,6 +2,7 @@
 #include "core/objects/portal_operations.h"
 
 #include "core/objects/event_queue_use.h"
+#include "portals4_lintel.h"
 #include "util/lock.h"
 
 namespace lintel {
@@ -29,6 +30,7 @@ int allocate_portal(NetworkInterface& interface, unsigned options, EventQueueObj
   } else if (find_allocated(interface, index) != nullptr) {
     return PTL_PT_IN_USE;
   }
+  if ((options & PTL_LINTEL_PT_HOLD) != 0 && !interface.prepare_to_hold()) return PTL_NO_SPACE;
   PortalEntry* const portal = interface.obtain_portal(index);
   if (portal == nullptr) return PTL_NO_SPACE;
   const LockGuard guard(portal->lock);

@@ -19,9 +19,13 @@ bool needs_initiator(const MessageHeader& header) noexcept {
 }  // namespace
 
 bool HeldMessages::open() noexcept {
-  return messages_.open(fitting_capacity(most_messages, sizeof(HeldMessage))) &&
-         long_payloads_.open(fitting_capacity(most_long_messages, sizeof(LongPayload))) &&
-         queue_pool_.open(most_queues);
+  const LockGuard guard(open_mutex_);
+  const auto open_once = [](auto& pool, uint32_t capacity) {
+    return pool.capacity() != 0 || pool.open(capacity);
+  };
+  return open_once(messages_, fitting_capacity(most_messages, sizeof(HeldMessage))) &&
+         open_once(long_payloads_, fitting_capacity(most_long_messages, sizeof(LongPayload))) &&
+         open_once(queue_pool_, most_queues);
 }
 
 HeldQueue* HeldMessages::find(const Peer& peer, const PortalEntry& portal) noexcept {
@@ -34,6 +38,7 @@ HeldMessage* HeldMessages::copy(Peer& peer, const InboundMessage& message) noexc
   if (message.payload_length > largest_reply_bytes ||
       !may_take(peer.held.messages, most_of_peer, in_use_, messages_.capacity()))
     return nullptr;
+  LINTEL_ASSERT(messages_.capacity() != 0);
   const uint32_t index = messages_.allocate();
   if (index == Arena<HeldMessage>::no_index) return nullptr;
   HeldMessage& copy = messages_.at(index);

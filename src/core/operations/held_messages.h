@@ -11,6 +11,7 @@
 #include "core/operations/operation.h"
 #include "transport/polling.h"
 #include "util/arena.h"
+#include "util/lock.h"
 
 namespace lintel {
 
@@ -40,7 +41,8 @@ class HeldMessages {
  public:
   HeldMessages(AnswerSender& answers, PollFlag& work_due) noexcept
       : answers_(answers), work_due_(work_due) {}
-  // Set-up path. False: no address space.
+  // Set-up path, any thread; before the first portal table entry with the option, so that others
+  // need no address space. May be called again. False: no address space.
   [[nodiscard]] bool open() noexcept;
 
   // There may be room. Any thread; the caller wakes the poller.
@@ -96,6 +98,7 @@ class HeldMessages {
 
   AnswerSender& answers_;
   PollFlag& work_due_;
+  Mutex open_mutex_;
   std::atomic<bool> room_{false};
   HeldQueue* queues_ LINTEL_GUARDED_BY(polling) = nullptr;  // in the order of their first messages
   Arena<HeldMessage> messages_;

@@ -87,6 +87,7 @@ class PhysicalInterface final : public MessageSink, private PolledWork, private 
 
  private:
   void room_appeared() noexcept override;
+  [[nodiscard]] bool prepare_to_hold() noexcept override { return target_.held().open(); }
   // --- PolledWork
   unsigned advance() noexcept override LINTEL_REQUIRES(polling);
   [[nodiscard]] bool is_ready() const noexcept override LINTEL_REQUIRES(polling);

@@ -21,7 +21,7 @@ class Target {
         held_(answers_, work_due) {}
   // Set-up path. False: no address space.
   [[nodiscard]] bool open() noexcept {
-    return answers_.open() && transfers_.open() && held_.open();
+    return answers_.open() && transfers_.open();
   }
 
   [[nodiscard]] AnswerSender& answers() noexcept { return answers_; }
