@@ -20,9 +20,7 @@ class Target {
         transfers_(answers_, queues, staging, refused, work_due),
         held_(answers_, work_due) {}
   // Set-up path. False: no address space.
-  [[nodiscard]] bool open() noexcept {
-    return answers_.open() && transfers_.open();
-  }
+  [[nodiscard]] bool open() noexcept { return answers_.open() && transfers_.open(); }
 
   [[nodiscard]] AnswerSender& answers() noexcept { return answers_; }
   [[nodiscard]] Transfers& transfers() noexcept { return transfers_; }
