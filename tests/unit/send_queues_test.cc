@@ -52,7 +52,6 @@ class StoppedEntriesTest : public SendQueuesTest {
   }
   Operation& to(uint16_t portal) {
     Operation& request = requests_[made_++];
-    request.kind = QueuedSend::Kind::request;
     request.header.pt_index = portal;
     return request;
   }
@@ -220,14 +219,10 @@ TEST_F(SendQueuesTest, AFailedPeerGivesUpAllItems) {
 
 TEST_F(SendQueuesTest, WhatAnInterfaceQueuedGoesWithIt) {
   Operation request;
-  request.kind = QueuedSend::Kind::request;
   request.interface = some_interface();
   Transfer transfer;
-  transfer.kind = QueuedSend::Kind::transfer_data;
   transfer.place.interface = some_interface();
   Transfer of_another;
-  of_another.kind = QueuedSend::Kind::transfer_data;
-  answers_[0].kind = answers_[1].kind = QueuedSend::Kind::answer;
   queues_.enqueue(one_, request);
   queues_.enqueue(one_, answers_[0]);
   queues_.enqueue(one_, of_another);
@@ -243,8 +238,6 @@ TEST_F(SendQueuesTest, WhatAnInterfaceQueuedGoesWithIt) {
 // Answers and data pass requests that are held; the order of requests is kept.
 TEST_F(SendQueuesTest, OnlyRequestsAreHeld) {
   Operation requests[4];
-  for (Operation& request : requests) request.kind = QueuedSend::Kind::request;
-  for (Answer& answer : answers_) answer.kind = QueuedSend::Kind::answer;
   queues_.enqueue(one_, requests[0]);
   queues_.enqueue(one_, answers_[0]);
   queues_.enqueue(one_, requests[1]);
@@ -278,9 +271,7 @@ TEST_F(SendQueuesTest, OnlyRequestsAreHeld) {
 
 TEST_F(SendQueuesTest, HeldRequestsEndWithTheirPeerAndTheirInterface) {
   Operation requests[3];
-  for (Operation& request : requests) request.kind = QueuedSend::Kind::request;
   requests[1].interface = some_interface();
-  answers_[0].kind = QueuedSend::Kind::answer;
   for (Operation& request : requests) queues_.enqueue(one_, request);
   queues_.hold_requests(one_);
   queues_.enqueue(one_, answers_[0]);

@@ -58,7 +58,7 @@ class StagedStreamTest : public testing::Test, protected StagingClient {
   MemoryRegion region_;
   PollFlag work_due_;
   std::unique_ptr<Staging> staging_ = std::make_unique<Staging>(work_due_);
-  QueuedSend owner_;
+  QueuedSend owner_{QueuedSend::Kind::transfer_data};
   std::vector<StagedStream*> called_;
 };
 

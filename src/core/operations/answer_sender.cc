@@ -187,7 +187,6 @@ void AnswerSender::queue(Peer& peer, const MessageHeader& header, const Piece* p
     if (answer == nullptr) return;
     count = 0;
   }
-  answer->kind = QueuedSend::Kind::answer;
   answer->header = whole ? header : failed_reply(header);
   std::byte* to = payload_of(*answer);
   for (unsigned i = 0; i < count; ++i) to = std::copy_n(pieces[i].base, pieces[i].length, to);

@@ -31,8 +31,9 @@ struct QueuedSend {
     answer,         // Answer: an acknowledgement or a small reply
     mark,           // no message: shows that requests are held, see SendQueues
   };
+  explicit QueuedSend(Kind what) noexcept : kind(what) {}
   QueuedSend* next_queued = nullptr;
-  Kind kind = Kind::request;
+  Kind kind;
 };
 
 // Result of a reply whose data are still being copied.
@@ -44,6 +45,7 @@ struct ReplyPlace {
 
 // An operation that this process initiated and that has not ended. Found by its cookie.
 struct alignas(64) Operation : QueuedSend, Request {
+  Operation() noexcept : QueuedSend(Kind::request) {}
   // Whether its first message has gone out, since no answer counts before. Written under the send
   // lock; `sent` is final.
   enum class Stage : uint8_t {
@@ -116,6 +118,7 @@ struct RemotePieces {
 
 // A message that moves more data than fits one message, at the target.
 struct alignas(64) Transfer : QueuedSend {
+  Transfer() noexcept : QueuedSend(Kind::transfer_data) {}
   std::atomic<uint32_t> next_free{0};
   std::atomic<uint8_t> generation{0};
   bool writes_peer = false;          // a get: data flow to the initiator
@@ -146,6 +149,7 @@ inline constexpr size_t largest_reply_bytes = 8192;
 // do not have the room of a reply.
 inline constexpr size_t short_answer_bytes = 80;
 struct Answer : QueuedSend {
+  Answer() noexcept : QueuedSend(Kind::answer) {}
   std::atomic<uint32_t> next_free{0};
   MessageHeader header{};
   uint32_t payload_length = 0;

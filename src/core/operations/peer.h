@@ -41,7 +41,7 @@ struct PeerRoute {
 struct HeldRequests {
   QueuedSend* head = nullptr;
   QueuedSend** tail = &head;
-  QueuedSend mark{.kind = QueuedSend::Kind::mark};
+  QueuedSend mark{QueuedSend::Kind::mark};
 };
 
 // Messages that could not be sent, in order. See SendQueues.

@@ -199,7 +199,6 @@ void Transfers::continue_sending(Transfer& transfer) noexcept {
     staging_.watch(*staged);
     if (staged->fail() == PTL_NI_OK && staged->ready().length == 0) return;
   }
-  transfer.kind = QueuedSend::Kind::transfer_data;
   transfer.streaming = true;
   const LockGuard guard(peer.send_lock);
   if (peer.queue.head == nullptr && send_data(peer, transfer)) {

@@ -13,7 +13,7 @@ struct Queues {
   PollFlag work_due;
   SendQueues queues{work_due};
   Peer peers[2];
-  QueuedSend items[2]{{.kind = QueuedSend::Kind::answer}, {.kind = QueuedSend::Kind::answer}};
+  QueuedSend items[2]{QueuedSend{QueuedSend::Kind::answer}, QueuedSend{QueuedSend::Kind::answer}};
   unsigned sent[2]{};
 
   void enqueue(unsigned peer, unsigned item) {
