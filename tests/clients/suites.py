@@ -114,16 +114,18 @@ MPICH_MESSAGES = [
 MPICH_MEMORY = [
     ("rma/putfidx", 4), ("rma/accfence2", 4), ("rma/transpose7", 2), ("rma/lockcontention2", 4), ("rma/mixedsync", 4),
     ("rma/contention_putget", 4), ("rma/compare_and_swap", 4), ("rma/fetch_and_op_long", 4), ("rma/reqops", 4),
-    ("rma/win_dynamic_acc", 4), ("rma/linked_list_lockall", 4), ("rma/pscw_ordering", 4)]
+    ("rma/win_dynamic_acc", 4), ("rma/pscw_ordering", 4)]
 MPICH_FOLDERS = {
     "messages": ("pt2pt", "comm", "attr", "group", "init", "topo", "threads/pt2pt", "threads/comm", "threads/init"),
     "collectives": ("coll",), "datatypes": ("datatype",), "memory": ("rma",)}
 # Faults of Open MPI with any provider. A cancelled send crashes; a synchronous send whose message
 # is claimed (MPI_Mrecv) is not acknowledged. osc/rdma without osc/sm has no shared windows, and its
-# cache of registrations ends jobs that free the memory of a window first.
+# cache of registrations ends jobs that free the memory of a window first. It reads the key of a
+# dynamic window's region from the target's table without the lock of the table: another rank of the
+# node that attaches memory meanwhile moves the regions, and the access has a wrong key.
 MPICH_FAULTS_OF_MTL = {"pt2pt/issendselfcancel", "pt2pt/scancel", "pt2pt/scancel2", "pt2pt/pscancel", "pt2pt/cancelrecv",
                        "pt2pt/scancel_unmatch", "pt2pt/mprobe"}
-MPICH_FAULTS_OF_OSC = re.compile("rma/(win_shared|test3|fence_shm|mutex_bench_shared|strided_.*_shared|win_zero|win_info|rma_contig)")
+MPICH_FAULTS_OF_OSC = re.compile("rma/(win_shared|test3|fence_shm|mutex_bench_shared|strided_.*_shared|win_zero|win_info|rma_contig|linked_list)")
 
 
 def mpich_passes(launch, directory, program, *arguments):

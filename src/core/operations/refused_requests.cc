@@ -44,10 +44,11 @@ void RefusedRequests::note(Refusal reason, ProcessId initiator,
   counts_[reason].increment();
   if (!log_enabled(LogLevel::debug) || !is_due(reason, initiator, true)) return;
   log_message(LogLevel::debug,
-              "dropped a %s of %" PRIu64 " bytes from %s: %s: pt_index %u, match bits 0x%" PRIx64,
+              "dropped a %s of %" PRIu64 " bytes from %s: %s: pt_index %u, match bits 0x%" PRIx64
+              ", offset %" PRIu64,
               kind_name(request.kind), request.length(),
               ProcessText(initiator.nid, initiator.pid).c_str(), refusal_text(reason).text,
-              request.pt_index, request.match_bits);
+              request.pt_index, request.match_bits, request.remote_offset);
 }
 
 void RefusedRequests::note_answer(ProcessId target, const MessageHeader& answer) noexcept {
