@@ -109,7 +109,7 @@ int DeviceMemory::register_memory(void* address, uint64_t length, bool writable,
       writable ? IBV_ACCESS_LOCAL_WRITE | (has_windows_ ? IBV_ACCESS_MW_BIND : 0) : 0;
   ibv_mr* const region = register_pages(address, length, access);
   if (region == nullptr) return errno != 0 ? errno : EINVAL;
-  registration = {region->lkey, 0, region};
+  registration = {region->lkey, region};
   return 0;
 }
 
@@ -136,7 +136,7 @@ int DeviceMemory::register_accelerator(const AcceleratorRange& range,
                                        Registration& registration) noexcept {
   ibv_mr* const region = register_range(range, 0);
   if (region == nullptr) return errno != 0 ? errno : EINVAL;
-  registration = {region->lkey, 0, region};
+  registration = {region->lkey, region};
   return 0;
 }
 
