@@ -4,7 +4,7 @@
 #include "api/refusal.h"
 #include "api/resolve.h"
 #include "api/waiting_threads.h"
-#include "core/objects/reserved_append.h"
+#include "core/objects/list_operations.h"
 #include "core/progress/wait.h"
 #include "portals4.h"
 

@@ -4,8 +4,7 @@
 #include "api/refusal.h"
 #include "api/resolve.h"
 #include "core/objects/append_entry.h"
-#include "core/objects/entry_options.h"
-#include "core/objects/reserved_append.h"
+#include "core/objects/list_operations.h"
 #include "portals4.h"
 #include "util/log.h"
 

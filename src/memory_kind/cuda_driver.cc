@@ -5,7 +5,7 @@
 #include <atomic>
 
 #include "memory_kind/cuda_functions.h"
-#include "memory_kind/known_drivers.h"
+#include "memory_kind/driver_library.h"
 #include "memory_kind/stream_driver.h"
 #include "util/lock.h"
 #include "util/page_size.h"
@@ -30,8 +30,6 @@ struct CudaApi {
   using Functions = cuda::Functions;
   using Stream = cuda::Stream;
   using Event = cuda::Event;
-  using Uuid = cuda::Uuid;
-  using IpcHandle = cuda::IpcHandle;
 
   class Current {
    public:

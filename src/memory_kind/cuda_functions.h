@@ -16,15 +16,6 @@ using Context = struct CudaContext*;
 using Stream = struct CudaStream*;
 using Event = struct CudaEvent*;
 
-struct Uuid {
-  char bytes[16];
-};
-struct IpcHandle {
-  char reserved[64];
-};
-
-// Attributes of pointers (CU_POINTER_ATTRIBUTE_...).
-using PointerAttribute = int;
 inline constexpr PointerAttribute attribute_context = 1;
 inline constexpr PointerAttribute attribute_memory_type = 2;
 inline constexpr PointerAttribute attribute_sync_memops = 6;

@@ -1,10 +1,13 @@
 // The shared library of a driver, found in the process or loaded. Set-up path.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 
 namespace lintel {
+
+class DeviceDriver;
 
 class DriverLibrary {
  public:
@@ -38,5 +41,10 @@ class DriverLibrary {
   std::string reason_;
   bool complete_ = true;
 };
+
+// The driver behind an open library; nullptr: that lacks a function, its reason() says which.
+[[nodiscard]] std::unique_ptr<DeviceDriver> make_cuda_driver(DriverLibrary& library);
+[[nodiscard]] std::unique_ptr<DeviceDriver> make_hip_driver(DriverLibrary& library);
+[[nodiscard]] std::unique_ptr<DeviceDriver> make_ze_driver(DriverLibrary& library);
 
 }  // namespace lintel

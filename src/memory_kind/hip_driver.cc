@@ -1,6 +1,6 @@
 // Devices of AMD through HIP. A device has one context. Message path: describe(), state_of().
+#include "memory_kind/driver_library.h"
 #include "memory_kind/hip_functions.h"
-#include "memory_kind/known_drivers.h"
 #include "memory_kind/stream_driver.h"
 
 namespace lintel {
@@ -21,8 +21,6 @@ struct HipApi {
   using Functions = hip::Functions;
   using Stream = hip::Stream;
   using Event = hip::Event;
-  using Uuid = hip::Uuid;
-  using IpcHandle = hip::IpcHandle;
 
   class Current {
    public:

@@ -13,15 +13,6 @@ using namespace stream_numbers;
 using Stream = struct HipStream*;
 using Event = struct HipEvent*;
 
-struct Uuid {
-  char bytes[16];
-};
-struct IpcHandle {
-  char reserved[64];
-};
-
-// Attributes of pointers (HIP_POINTER_ATTRIBUTE_...).
-using PointerAttribute = int;
 inline constexpr PointerAttribute attribute_memory_type = 2;
 inline constexpr PointerAttribute attribute_buffer_id = 7;
 inline constexpr PointerAttribute attribute_is_managed = 8;

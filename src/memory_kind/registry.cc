@@ -12,7 +12,6 @@
 #include "memory_kind/driver_library.h"
 #include "memory_kind/driver_memory.h"
 #include "memory_kind/drivers.h"
-#include "memory_kind/known_drivers.h"
 #include "util/assert.h"
 #include "util/config.h"
 #include "util/lock.h"

@@ -69,14 +69,14 @@ class StreamDriver : public DeviceDriver {
   // Memory of virtual memory management and of pools has no handle.
   bool export_allocation(const DeviceContext& context, const DeviceAllocation& allocation,
                          ExportedAllocation* out) noexcept final {
-    typename Api::IpcHandle handle;
+    stream_numbers::IpcHandle handle;
     static_assert(sizeof handle == sizeof out->handle);
-    static_assert(sizeof(typename Api::Uuid) == sizeof out->device);
+    static_assert(sizeof(stream_numbers::Uuid) == sizeof out->device);
     const Current current(call_, context);
     if (current.result() != success ||
         Api::export_memory(call_, allocation.base, &handle) != success)
       return false;
-    const auto uuid = Api::uuid(call_, allocation.device);
+    const stream_numbers::Uuid uuid = Api::uuid(call_, allocation.device);
     std::memcpy(out->handle.data(), &handle, sizeof handle);
     std::memcpy(out->device.data(), &uuid, sizeof uuid);
     out->handle_bytes = sizeof handle;
@@ -85,13 +85,13 @@ class StreamDriver : public DeviceDriver {
   // Maps it on the exporter's device if this process sees that device, else on the first one, which
   // then reads it as a peer.
   void* open(const ExportedAllocation& exported) noexcept final {
-    typename Api::IpcHandle handle;
+    stream_numbers::IpcHandle handle;
     const int count = device_count();
     if (exported.handle_bytes != sizeof handle || count == 0) return nullptr;
     std::memcpy(&handle, exported.handle.data(), sizeof handle);
     int device = 0;
     for (int i = count - 1; i >= 0; --i) {
-      const auto uuid = Api::uuid(call_, i);
+      const stream_numbers::Uuid uuid = Api::uuid(call_, i);
       if (std::memcmp(&uuid, exported.device.data(), sizeof uuid) == 0) device = i;
     }
     void* base = nullptr;

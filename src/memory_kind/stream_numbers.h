@@ -1,7 +1,16 @@
-// Numbers that the drivers of CUDA and HIP have in common.
+// Types and numbers that the drivers of CUDA and HIP have in common.
 #pragma once
 
 namespace lintel::stream_numbers {
+
+struct Uuid {
+  char bytes[16];
+};
+struct IpcHandle {
+  char reserved[64];
+};
+
+using PointerAttribute = int;  // CU_POINTER_ATTRIBUTE_..., HIP_POINTER_ATTRIBUTE_...
 
 // Results (CUDA_ERROR_..., hipError...).
 using Result = int;

@@ -10,7 +10,8 @@
 #include <new>
 #include <vector>
 
-#include "memory_kind/known_drivers.h"
+#include "memory_kind/device_driver.h"
+#include "memory_kind/driver_library.h"
 #include "memory_kind/ze_functions.h"
 #include "util/lock.h"
 #include "util/new_descriptor.h"

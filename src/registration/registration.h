@@ -14,10 +14,9 @@
 
 namespace lintel {
 
-// The keys of a device for one piece of registered memory.
+// The key of a device for one piece of registered memory.
 struct Registration {
   uint32_t lkey = 0;
-  uint32_t rkey = 0;
   void* handle = nullptr;  // the registrar's own, such as an ibv_mr
 };
 

@@ -280,11 +280,6 @@ bool VerbsDevice::needs_grh(const ibv_gid& remote) const noexcept {
   return is_roce || remote.global.subnet_prefix != gid.global.subnet_prefix;
 }
 
-bool VerbsDevice::is_active() const noexcept {
-  ibv_port_attr state{};
-  return ibv_query_port(context, port, &state) == 0 && state.state == IBV_PORT_ACTIVE;
-}
-
 std::string verbs_failure(const std::string& name, const char* what, int error) {
   return text_of(name, ": ", what, " failed (", strerror(error), ")", error == ENOMEM ? "; " : "",
                  error == ENOMEM ? locked_memory_advice() : "");

@@ -102,8 +102,6 @@ class VerbsDevice {
 
   // Whether fill_address() would add a GRH. Message path.
   [[nodiscard]] bool needs_grh(const ibv_gid& gid) const noexcept;
-  // Path into sleep. Whether the port carries traffic now; a system call.
-  [[nodiscard]] bool is_active() const noexcept;
 
   [[nodiscard]] uint32_t mtu_bytes() const noexcept { return 128u << mtu; }
 

@@ -4,11 +4,11 @@
 #include "verbs/device_memory.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cerrno>
 
 #include "util/guarded_memory.h"
+#include "util/page_size.h"
 #include "util/text.h"
 #include "verbs/device.h"
 
@@ -43,25 +43,20 @@ constexpr int populate_for_reading = 22;  // MADV_POPULATE_READ
 constexpr int populate_for_writing = 23;  // MADV_POPULATE_WRITE
 
 bool populate(uint64_t start, uint64_t length, int how) noexcept {
-  static const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  const uint64_t first = start & ~(page - 1);
-  const uint64_t end = (start + length + page - 1) & ~(page - 1);
+  const uint64_t first = page_start(start);
+  const uint64_t end = page_start(start + length + system_page_bytes() - 1);
   return madvise(reinterpret_cast<void*>(first), end - first, how) == 0;
 }
 
 // Linux before 6.3 pins memory for reading even where this process may not read it. All pages are
 // needed in memory anyway.
 bool is_accessible(const void* start, uint64_t length, bool writable) noexcept {
-  static const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  static const char byte = 0;
   static const bool can_populate =
-      populate(reinterpret_cast<uint64_t>(&page), sizeof page, populate_for_reading);
-  const auto first = reinterpret_cast<uint64_t>(start);
-  if (can_populate)
-    return populate(first, length, writable ? populate_for_writing : populate_for_reading);
-  std::byte byte;
-  for (uint64_t at = first; at - first < length; at = (at / page + 1) * page)
-    if (!guarded_copy(&byte, reinterpret_cast<const void*>(at), 1)) return false;
-  return true;
+      populate(reinterpret_cast<uint64_t>(&byte), sizeof byte, populate_for_reading);
+  return can_populate ? populate(reinterpret_cast<uint64_t>(start), length,
+                                 writable ? populate_for_writing : populate_for_reading)
+                      : is_readable(start, length);
 }
 
 bool is_limit_of_locked_memory(int error) noexcept {
@@ -109,7 +104,7 @@ int DeviceMemory::register_memory(void* address, uint64_t length, bool writable,
       writable ? IBV_ACCESS_LOCAL_WRITE | (has_windows_ ? IBV_ACCESS_MW_BIND : 0) : 0;
   ibv_mr* const region = register_pages(address, length, access);
   if (region == nullptr) return errno != 0 ? errno : EINVAL;
-  registration = {region->lkey, 0, region};
+  registration = {region->lkey, region};
   return 0;
 }
 
@@ -136,7 +131,7 @@ int DeviceMemory::register_accelerator(const AcceleratorRange& range,
                                        Registration& registration) noexcept {
   ibv_mr* const region = register_range(range, 0);
   if (region == nullptr) return errno != 0 ? errno : EINVAL;
-  registration = {region->lkey, 0, region};
+  registration = {region->lkey, region};
   return 0;
 }
 

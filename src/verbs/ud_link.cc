@@ -22,8 +22,6 @@ void UdRepair::step() noexcept {
   const uint64_t now = now_ns();
   if (!flushing_) {
     if (now - repaired_ns_ < between_repairs_ns) return;
-    sender_.stop();
-    receiver_.stop();
     queue_pair_.stop();
     flushing_ = true;
     flushing_since_ns_ = now;
@@ -45,9 +43,8 @@ void UdRepair::step() noexcept {
     log_once(said, LogLevel::warn, "verbs: %s; trying again", reason.c_str());
     return;
   }
-  receiver_.post();
   queue_pair_.note_repaired();
-  sender_.resume();
+  receiver_.post();
   count_.increment();
   log_message(LogLevel::info,
               "verbs: the queue pair for datagrams of %s had failed and works again",

@@ -122,7 +122,7 @@ bool UdReceiver::source_of(const ibv_wc& completion, const std::byte* buffer,
 
 // All slots that the device does not have and that hold no frame that was handed out.
 void UdReceiver::post() noexcept {
-  if (stopped_) return;
+  if (queue_pair_.is_broken()) return;
   const size_t available = to_post_.size() - handed_out_;
   size_t done = 0;
   while (done < available) {
@@ -154,7 +154,7 @@ bool UdReceiver::arm() noexcept {
 
 void UdReceiver::resume() noexcept {
   ++epoch_;
-  has_early_ = stopped_ = false;
+  has_early_ = false;
   handed_out_ = 0;
   to_post_.resize(slots_);
   std::iota(to_post_.begin(), to_post_.end(), 0u);

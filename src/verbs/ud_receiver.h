@@ -25,15 +25,13 @@ class UdReceiver {
   [[nodiscard]] size_t buffer_bytes() const noexcept { return buffer_.bytes(); }
   [[nodiscard]] uint32_t slots() const noexcept { return slots_; }
 
-  // Gives the device the slots that are free.
+  // Gives the device the slots that are free; none while the queue pair is broken.
   void post() noexcept;
   // See PacketLink::receive(). Slots are posted again after the next call.
   [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept;
   // Path into sleep. True: the next datagram makes the descriptor of the device readable.
   [[nodiscard]] bool arm() noexcept;
 
-  // Posts no slot from now on: the queue pair is repaired.
-  void stop() noexcept { stopped_ = true; }
   // Whether the device has given back all slots.
   [[nodiscard]] bool all_ended() const noexcept { return to_post_.size() == slots_; }
   // Continues after the queue pair has been reset. Earlier completions are ignored.
@@ -58,7 +56,6 @@ class UdReceiver {
   uint32_t epoch_ = 0;             // number of repairs, in the upper half of every wr_id
   std::vector<uint32_t> to_post_;  // slots that the device does not have
   unsigned handed_out_ = 0;        // the last of to_post_ hold frames of the last receive()
-  bool stopped_ = false;
   std::array<LinkAddress, PacketLink::largest_burst> from_{};
   ibv_wc early_{};  // found while arming
   bool has_early_ = false;

@@ -42,7 +42,7 @@ unsigned UdSender::send(const OutboundFrame* frames, unsigned count) noexcept {
       take_completions();
       wanted = std::min(wanted, free_slots());
     }
-    if (wanted == 0 || stopped_) break;
+    if (wanted == 0 || queue_pair_.is_broken()) break;
     const unsigned sent = send_burst(frames + taken, wanted);
     taken += sent;
     if (sent < wanted) break;
@@ -182,11 +182,6 @@ void UdSender::look_for_failures() noexcept {
   if (posted_ != completed_) take_completions();
 }
 
-void UdSender::stop() noexcept {
-  const LockGuard guard(lock_);
-  stopped_ = true;
-}
-
 bool UdSender::all_ended() noexcept {
   const LockGuard guard(lock_);
   take_completions();
@@ -197,11 +192,6 @@ void UdSender::forget_sent() noexcept {
   const LockGuard guard(lock_);
   take_completions();
   completed_ = last_signalled_ = posted_;
-}
-
-void UdSender::resume() noexcept {
-  const LockGuard guard(lock_);
-  stopped_ = false;
 }
 
 void UdSender::post_last(const UdAddress& self) noexcept {

@@ -98,13 +98,11 @@ class UdSender {
   // Takes completions to find failed datagrams: the queue may not become full for a long time.
   void look_for_failures() noexcept;
 
-  // Sends nothing from now on: the queue pair is repaired.
-  void stop() noexcept;
-  // Whether the device has given back all work requests.
+  // Whether the device has given back all work requests. While the queue pair is broken there are
+  // no more of them from then on.
   [[nodiscard]] bool all_ended() noexcept;
   // The queue pair has been reset: the others do not come back.
   void forget_sent() noexcept;
-  void resume() noexcept;
 
  private:
   void post_last(const UdAddress& self) noexcept;
@@ -131,7 +129,6 @@ class UdSender {
   uint64_t posted_ LINTEL_GUARDED_BY(lock_) = 0;
   uint64_t completed_ LINTEL_GUARDED_BY(lock_) = 0;
   uint64_t last_signalled_ LINTEL_GUARDED_BY(lock_) = 0;
-  bool stopped_ LINTEL_GUARDED_BY(lock_) = false;
   std::array<ibv_send_wr, PacketLink::largest_burst> requests_ LINTEL_GUARDED_BY(lock_){};
   std::array<std::array<ibv_sge, UdQueuePair::most_elements>, PacketLink::largest_burst> elements_
       LINTEL_GUARDED_BY(lock_){};

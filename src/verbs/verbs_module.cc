@@ -35,14 +35,7 @@ OpenStatus open(const VerbsSettings& settings, std::unique_ptr<Transport>& trans
   reliable.reuses_places = false;
   auto datagrams = reliable_over_link(std::move(link), reliable, settings.faults, reason);
   if (datagrams == nullptr) return OpenStatus::failed;
-  const ConnectedSettings connected{
-      .most_queue_pairs = settings.max_rc,
-      .receive_buffers = settings.receive_buffers,
-      .eager_bytes = settings.eager_bytes,
-      .idle_ns = settings.rc_idle_ns,
-      .registrations = settings.registration_cache,
-  };
-  transport = VerbsTransport::open(std::move(device), std::move(datagrams), connected, reason);
+  transport = VerbsTransport::open(std::move(device), std::move(datagrams), settings, reason);
   return transport == nullptr ? OpenStatus::failed : OpenStatus::opened;
 }
 

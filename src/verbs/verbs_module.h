@@ -30,16 +30,19 @@ struct VerbsPort {
   std::string text;  // description in words
 };
 
-struct VerbsSettings {
+struct ConnectedSettings {
+  uint32_t max_rc = 1024;  // connected queue pairs at most; 0: everything as datagrams
+  uint32_t receive_buffers = 512;
+  uint32_t eager_bytes = 4096;                      // payload of one message
+  uint64_t rc_idle_ns = 10'000'000'000;             // unused connections are given up after this
+  RegistrationCache* registration_cache = nullptr;  // lives as long as the process
+};
+
+struct VerbsSettings : ConnectedSettings {
   ProcessId id;  // identifier of this process: `nid` is an address of this node
   VerbsPortWish port;
   ReliableSettings reliable;
-  Faults faults;           // PTL_FAULTS
-  uint32_t max_rc = 1024;  // connected queue pairs at most; 0: everything as datagrams
-  uint32_t receive_buffers = 512;
-  uint32_t eager_bytes = 4096;
-  uint64_t rc_idle_ns = 10'000'000'000;             // unused connections are given up after this
-  RegistrationCache* registration_cache = nullptr;  // lives as long as the process
+  Faults faults;  // PTL_FAULTS
 };
 
 struct VerbsModule {

@@ -47,28 +47,28 @@ VerbsTransport::VerbsTransport(std::shared_ptr<VerbsDevice> device,
       datagrams_(std::move(datagrams)),
       memory_(*device_),
       links_(settings.eager_bytes),
-      requests_(settings.most_queue_pairs != 0),
+      requests_(settings.max_rc != 0),
       accesses_(*device_, memory_),
       exposures_(*device_, memory_, requests_),
       queue_(*device_),
-      channels_(*device_, queue_, receives_, requests_, unfinished_, settings.most_queue_pairs),
+      channels_(*device_, queue_, receives_, requests_, unfinished_, settings.max_rc),
       arrivals_(receives_, channels_, exposures_, settings.eager_bytes),
       completions_(queue_, channels_, arrivals_, sender_, accesses_, exposures_),
       change_({*datagrams_, channels_, unfinished_, completions_, arrivals_, sender_},
               {SendQueue::capacity, small_bytes, accesses_.pieces_of_request()},
-              settings.eager_bytes, settings.most_queue_pairs != 0, settings.idle_ns) {}
+              settings.eager_bytes, settings.max_rc != 0, settings.rc_idle_ns) {}
 
 bool VerbsTransport::open_queues(std::string& reason) {
   const uint32_t large = sizeof(MessageHeader) + settings_.eager_bytes;
   if (!accesses_.open() || !exposures_.open())
     return explained(false, reason, "no address space for its pools (ulimit -v?)");
-  if (settings_.most_queue_pairs == 0) return true;
+  if (settings_.max_rc == 0) return true;
   if (!sender_.open(device_->pd, small_bytes, large, reason) ||
       !receives_.open(*device_, settings_.receive_buffers, large, Arrivals::tag, reason) ||
       !queue_.open(receives_.count(), SendQueue::capacity, reason))
     return false;
   arrivals_.open();
-  memory_.open(settings_.registrations);
+  memory_.open(settings_.registration_cache);
   capabilities_.remote_access = capabilities_.accesses_accelerators = memory_.is_open();
   requests_.watch(queue_.get(), receives_.queue());
   device_->async_events.add(requests_);
@@ -227,8 +227,8 @@ int64_t VerbsTransport::sleep_limit_ns() noexcept {
   };
   if (!unfinished_.is_empty()) at_most(unfinished_look_ns);
   if (memory_.end_freed()) at_most(freed_look_ns);
-  if (channels_.count() != 0 && settings_.idle_ns != 0)
-    at_most(static_cast<int64_t>(settings_.idle_ns));
+  if (channels_.count() != 0 && settings_.rc_idle_ns != 0)
+    at_most(static_cast<int64_t>(settings_.rc_idle_ns));
   return limit_ns;
 }
 
@@ -281,14 +281,14 @@ std::vector<Statistic> VerbsTransport::statistics() const {
 }
 
 std::string VerbsTransport::describe() const {
-  if (settings_.most_queue_pairs == 0)
+  if (settings_.max_rc == 0)
     return text_of(datagrams_->describe(), "; no queue pairs (PTL_VERBS_MAX_RC=0)");
   const char* const by = !memory_.is_open() ? ": no, there is no registration cache"
                          : memory_.has_windows()
                              ? " through memory windows"
                              : ", registered one by one (the device has no memory windows of type "
                                "2 that can be relied on)";
-  return text_of(datagrams_->describe(), "; at most ", settings_.most_queue_pairs,
+  return text_of(datagrams_->describe(), "; at most ", settings_.max_rc,
                  " RC queue pairs, messages to ", settings_.eager_bytes,
                  " bytes, longer ones by RDMA read and write", by,
                  memory_.is_open() && device_->has_on_demand_paging

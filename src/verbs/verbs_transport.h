@@ -13,16 +13,9 @@
 #include "transport/transport.h"
 #include "verbs/channel_change.h"
 #include "verbs/verbs_link.h"
+#include "verbs/verbs_module.h"
 
 namespace lintel {
-
-struct ConnectedSettings {
-  uint32_t most_queue_pairs = 1024;
-  uint32_t receive_buffers = 512;
-  uint32_t eager_bytes = 4096;        // payload of one message
-  uint64_t idle_ns = 10'000'000'000;  // then a queue pair is given up
-  RegistrationCache* registrations = nullptr;
-};
 
 class VerbsTransport final : public Transport, private MessageSink {
  public:

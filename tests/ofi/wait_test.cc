@@ -41,31 +41,35 @@ fi_cq_tagged_entry sleep_for(const Side& side, fid_cq* queue) {
   }
 }
 
+// Messages to and fro, both sides at the same time. `sleep(side, i)` returns the context of message
+// i, after a sleep.
+template <typename Sleep>
+void exchange(Pair& pair, const Sleep& sleep) {
+  constexpr uint64_t rounds = 200;
+  const bool begins = pair.rank().index() == 0;
+  pair.concurrently([&](Side& side) {
+    for (uint64_t i = 0; i < rounds; ++i) {
+      uint64_t in = 0;
+      Context context;
+      must(fi_trecv(side.endpoint(), &in, 8, nullptr, FI_ADDR_UNSPEC, i, 0, &context));
+      const auto send = [&] {
+        side.repeat([&] { return fi_tinject(side.endpoint(), &i, 8, side.peer(), i); });
+      };
+      if (begins) send();
+      EXPECT_EQ(sleep(side, i), &context);
+      EXPECT_EQ(in, i);
+      if (!begins) send();
+    }
+  });
+}
+
 TEST_P(WaitTest, EachMessageWakesTheSleeper) {
   Settings settings;
   settings.wait = FI_WAIT_FD;
   run_pair(GetParam(), settings, [](Pair& pair) {
-    constexpr uint64_t rounds = 200;
-    // Both sides at the same time.
-    const auto exchange = [](Side& side, bool begins) {
-      for (uint64_t i = 0; i < rounds; ++i) {
-        uint64_t in = 0;
-        Context context;
-        must(fi_trecv(side.endpoint(), &in, 8, nullptr, FI_ADDR_UNSPEC, i, 0, &context));
-        const auto send = [&] {
-          side.repeat([&] { return fi_tinject(side.endpoint(), &i, 8, side.peer(), i); });
-        };
-        if (begins) send();
-        EXPECT_EQ(sleep_for(side, side.received()).op_context, &context);
-        EXPECT_EQ(in, i);
-        if (!begins) send();
-      }
-    };
-    if (pair.rank().index() == 0) {
-      pair.concurrently([&](Side& side) { exchange(side, true); });
-    } else {
-      pair.concurrently([&](Side& side) { exchange(side, false); });
-    }
+    exchange(pair, [](const Side& side, uint64_t) {
+      return sleep_for(side, side.received()).op_context;
+    });
   });
 }
 
@@ -172,24 +176,10 @@ TEST_P(WaitTest, EachCountWakesTheSleeper) {
   settings.counters = true;
   settings.counter_wait = FI_WAIT_FD;
   run_pair(GetParam(), settings, [](Pair& pair) {
-    constexpr uint64_t rounds = 200;
-    const auto exchange = [](Side& side, bool begins) {
-      for (uint64_t i = 0; i < rounds; ++i) {
-        uint64_t in = 0;
-        Context context;
-        must(fi_trecv(side.endpoint(), &in, 8, nullptr, FI_ADDR_UNSPEC, i, 0, &context));
-        const auto send = [&] {
-          side.repeat([&] { return fi_tinject(side.endpoint(), &i, 8, side.peer(), i); });
-        };
-        if (begins) send();
-        sleep_until(side, side.receive_counter(), i + 1);
-        EXPECT_EQ(in, i);
-        EXPECT_EQ(side.next(side.received()).op_context, &context);
-        if (!begins) send();
-      }
-    };
-    const bool begins = pair.rank().index() == 0;
-    pair.concurrently([&](Side& side) { exchange(side, begins); });
+    exchange(pair, [](Side& side, uint64_t i) {
+      sleep_until(side, side.receive_counter(), i + 1);
+      return side.next(side.received()).op_context;
+    });
   });
 }
 

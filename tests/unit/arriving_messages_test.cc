@@ -11,6 +11,7 @@
 #include "bare_target_support.h"
 #include "core/operations/peer.h"
 #include "support/text.h"
+#include "unit/entry_for_all.h"
 
 namespace lintel {
 namespace {
@@ -40,13 +41,8 @@ class ArrivingMessagesTest : public test::BareTargetTest {
   }
   ptl_handle_me_t append(ptl_list_t list, unsigned options, uintptr_t number,
                          ptl_size_t min_free = 0, ptl_handle_ct_t counter = PTL_CT_NONE) {
-    ptl_me_t entry{};
-    entry.start = memory_;
-    entry.length = sizeof memory_;
-    entry.ct_handle = counter;
-    entry.uid = PTL_UID_ANY;
-    entry.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | options;
-    entry.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
+    ptl_me_t entry = test::entry_for_all(
+        memory_, sizeof memory_, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | options, counter);
     entry.min_free = min_free;
     ptl_handle_me_t handle = PTL_INVALID_HANDLE;
     must(PtlMEAppend(ni_, pt_index, &entry, list, tag(number), &handle));
@@ -57,11 +53,7 @@ class ArrivingMessagesTest : public test::BareTargetTest {
   ptl_ct_event_t search(ptl_search_op_t mode, unsigned options, uintptr_t number) {
     ptl_handle_ct_t counter{};
     must(PtlCTAlloc(ni_, &counter));
-    ptl_me_t entry{};
-    entry.ct_handle = counter;
-    entry.uid = PTL_UID_ANY;
-    entry.options = options;
-    entry.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
+    const ptl_me_t entry = test::entry_for_all(nullptr, 0, options, counter);
     must(PtlMESearch(ni_, pt_index, &entry, mode, tag(number)));
     ptl_ct_event_t value{};
     must(PtlCTGet(counter, &value));

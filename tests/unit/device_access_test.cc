@@ -16,6 +16,7 @@
 #include "support/memory.h"
 #include "support/objects.h"
 #include "test_memory_kind.h"
+#include "unit/entry_for_all.h"
 
 namespace lintel {
 namespace {
@@ -102,13 +103,8 @@ class DeviceAccessTest : public testing::Test {
   void receive(MessageKind kind) {
     ptl_pt_index_t index = 0;
     must(PtlPTAlloc(interface_->handle(), 0, events_, PTL_PT_ANY, &index));
-    ptl_me_t entry{};
-    entry.start = device_;
-    entry.length = bytes;
-    entry.ct_handle = PTL_CT_NONE;
-    entry.uid = PTL_UID_ANY;
-    entry.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
-    entry.options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE;
+    const ptl_me_t entry = test::entry_for_all(
+        device_, bytes, PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE);
     ptl_handle_me_t handle;
     must(PtlMEAppend(interface_->handle(), index, &entry, PTL_PRIORITY_LIST, nullptr, &handle));
     MessageHeader header{};

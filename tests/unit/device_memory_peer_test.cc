@@ -11,6 +11,7 @@
 #include "core/operations/staging_buffers.h"
 #include "support/memory.h"
 #include "test_memory_kind.h"
+#include "unit/entry_for_all.h"
 
 namespace lintel {
 namespace {
@@ -111,13 +112,8 @@ class DeviceMemoryPeerTest : public test::BareTargetTest {
   // Starts a put of the peer to an entry in the device; returns the cookie of its transfer.
   uint32_t accept_put(uint64_t length) {
     must(PtlPTAlloc(ni_, 0, events_, PTL_PT_ANY, &index_));
-    ptl_me_t entry{};
-    entry.start = device_;
-    entry.length = bytes;
-    entry.ct_handle = PTL_CT_NONE;
-    entry.uid = PTL_UID_ANY;
-    entry.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
-    entry.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE;
+    const ptl_me_t entry =
+        test::entry_for_all(device_, bytes, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
     must(PtlMEAppend(ni_, index_, &entry, PTL_PRIORITY_LIST, nullptr, &entry_));
     MessageHeader header{};
     header.set(MessageKind::put,

@@ -14,6 +14,7 @@
 
 #include "bare_target_support.h"
 #include "core/operations/peer.h"
+#include "unit/entry_for_all.h"
 #include "util/state_writer.h"
 
 extern "C" void lintel_dump_state();  // src/core/library/state_dump.cc
@@ -30,11 +31,7 @@ class EndingCallsTest : public test::BareTargetTest {
     BareTargetTest::SetUp();
     ptl_pt_index_t index = 0;
     must(PtlPTAlloc(ni_, 0, PTL_EQ_NONE, pt_index, &index));
-    ptl_me_t entry{};
-    entry.ct_handle = PTL_CT_NONE;
-    entry.uid = PTL_UID_ANY;
-    entry.options = PTL_ME_OP_PUT;
-    entry.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
+    const ptl_me_t entry = test::entry_for_all(nullptr, 0, PTL_ME_OP_PUT);
     must(PtlMEAppend(ni_, pt_index, &entry, PTL_PRIORITY_LIST, nullptr, &entry_));
     const ptl_md_t description{&memory_, sizeof memory_, 0, PTL_EQ_NONE, PTL_CT_NONE};
     must(PtlMDBind(ni_, &description, &descriptor_));
@@ -200,13 +197,7 @@ class GreedyPeerTest : public test::BareTargetTest {
     BareTargetTest::SetUp();
     ptl_pt_index_t index = 0;
     must(PtlPTAlloc(ni_, 0, PTL_EQ_NONE, pt_index, &index));
-    ptl_me_t entry{};
-    entry.start = memory_.data();
-    entry.length = memory_.size();
-    entry.uid = PTL_UID_ANY;
-    entry.ct_handle = PTL_CT_NONE;
-    entry.options = PTL_ME_OP_GET;
-    entry.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
+    const ptl_me_t entry = test::entry_for_all(memory_.data(), memory_.size(), PTL_ME_OP_GET);
     ptl_handle_me_t handle = PTL_INVALID_HANDLE;
     must(PtlMEAppend(ni_, pt_index, &entry, PTL_PRIORITY_LIST, nullptr, &handle));
     target_link_ = connect(*target_);

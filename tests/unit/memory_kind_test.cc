@@ -46,6 +46,10 @@ class MemoryKindTest : public testing::TestWithParam<const char*> {
   void run(const std::function<void()>& body, const Environment& environment = {}) const {
     in_process(environment, body);
   }
+  void run_loaded(const std::function<void(Accelerator&)>& body,
+                  const Environment& environment = {}) const {
+    in_process(environment, [&] { body(load()); });
+  }
 };
 
 DeviceAllocation described(const void* address) {
@@ -104,8 +108,7 @@ TEST_P(MemoryKindTest, LeavesDriversAloneIfOff) {
 }
 
 TEST_P(MemoryKindTest, DescribesAllocations) {
-  run([&] {
-    Accelerator& accelerator = load();
+  run_loaded([&](Accelerator& accelerator) {
     const DeviceBuffer buffer(accelerator, 10000);
     const DeviceAllocation allocation = described(buffer.data() + 9999);
     EXPECT_EQ(allocation.base, reinterpret_cast<uintptr_t>(buffer.data()));
@@ -118,8 +121,7 @@ TEST_P(MemoryKindTest, DescribesAllocations) {
 }
 
 TEST_P(MemoryKindTest, TellsAllocationsAtTheSameAddressApart) {
-  run([&] {
-    Accelerator& accelerator = load();
+  run_loaded([&](Accelerator& accelerator) {
     DeviceBuffer first(accelerator, 4096);
     const DeviceAllocation before = described(first.data());
     first.release();
@@ -133,8 +135,7 @@ TEST_P(MemoryKindTest, TellsAllocationsAtTheSameAddressApart) {
 }
 
 TEST_P(MemoryKindTest, TakesManagedMemoryForMemoryOfTheHost) {
-  run([&] {
-    Accelerator& accelerator = load();
+  run_loaded([&](Accelerator& accelerator) {
     auto* const managed = static_cast<char*>(accelerator.allocate_managed(4096));
     DeviceAllocation none;
     EXPECT_EQ(kind_of(managed, &none), nullptr);
@@ -143,8 +144,7 @@ TEST_P(MemoryKindTest, TakesManagedMemoryForMemoryOfTheHost) {
 }
 
 TEST_P(MemoryKindTest, FaultsIfTheProcessorTouchesIt) {
-  run([&] {
-    Accelerator& accelerator = load();
+  run_loaded([&](Accelerator& accelerator) {
     const DeviceBuffer buffer(accelerator, 4096);
     const int status = test::run_child(
         [&] { *reinterpret_cast<volatile std::byte*>(buffer.data()) = std::byte{1}; });
@@ -153,8 +153,7 @@ TEST_P(MemoryKindTest, FaultsIfTheProcessorTouchesIt) {
 }
 
 TEST_P(MemoryKindTest, CopiesAndWaits) {
-  run([&] {
-    Accelerator& accelerator = load();
+  run_loaded([&](Accelerator& accelerator) {
     DeviceBuffer one(accelerator, 8192);
     DeviceBuffer two(accelerator, 8192);
     one.fill(1);
@@ -174,8 +173,7 @@ TEST_P(MemoryKindTest, CopiesAndWaits) {
 }
 
 TEST_P(MemoryKindTest, RefusesWhatLiesOutsideOfAllocations) {
-  run([&] {
-    Accelerator& accelerator = load();
+  run_loaded([&](Accelerator& accelerator) {
     DeviceBuffer buffer(accelerator, 8192);
     MemoryKind& kind = kind_at(buffer.data());
     std::vector<uint8_t> host(8192);
@@ -192,9 +190,8 @@ TEST_P(MemoryKindTest, RefusesWhatLiesOutsideOfAllocations) {
 }
 
 TEST_P(MemoryKindTest, CopiesWithoutWaiting) {
-  run(
-      [&] {
-        Accelerator& accelerator = load();
+  run_loaded(
+      [&](Accelerator& accelerator) {
         constexpr size_t pieces = 64;
         constexpr size_t piece = 512;
         DeviceBuffer from(accelerator, pieces * piece);
@@ -227,9 +224,8 @@ TEST_P(MemoryKindTest, CopiesWithoutWaiting) {
 }
 
 TEST_P(MemoryKindTest, SaysIfTooManyCopiesAreUnderWay) {
-  run(
-      [&] {
-        Accelerator& accelerator = load();
+  run_loaded(
+      [&](Accelerator& accelerator) {
         DeviceBuffer from(accelerator, 4096);
         DeviceBuffer to(accelerator, 4096);
         MemoryKind& kind = kind_at(from.data());
@@ -252,8 +248,7 @@ TEST_P(MemoryKindTest, SaysIfTooManyCopiesAreUnderWay) {
 }
 
 TEST_P(MemoryKindTest, ReportsALostContext) {
-  run([&] {
-    Accelerator& accelerator = load();
+  run_loaded([&](Accelerator& accelerator) {
     auto* const buffer = static_cast<std::byte*>(accelerator.allocate(4096));
     MemoryKind& kind = kind_at(buffer);
     uint64_t host = 0;
@@ -268,9 +263,8 @@ TEST_P(MemoryKindTest, ReportsALostContext) {
 }
 
 TEST_P(MemoryKindTest, ReportsAContextThatIsLostDuringACopy) {
-  run(
-      [&] {
-        Accelerator& accelerator = load();
+  run_loaded(
+      [&](Accelerator& accelerator) {
         auto* const buffer = static_cast<std::byte*>(accelerator.allocate(4096));
         auto* const other = static_cast<std::byte*>(accelerator.allocate(4096));
         MemoryKind& kind = kind_at(buffer);
@@ -286,8 +280,7 @@ TEST_P(MemoryKindTest, ReportsAContextThatIsLostDuringACopy) {
 }
 
 TEST_P(MemoryKindTest, CopiesFromManyThreads) {
-  run([&] {
-    Accelerator& accelerator = load();
+  run_loaded([&](Accelerator& accelerator) {
     DeviceBuffer buffer(accelerator, 8 * 4096);
     std::vector<std::thread> threads;
     for (unsigned t = 0; t < 8; ++t)
@@ -464,8 +457,7 @@ TEST_P(MemoryKindTest, HasNoMappingWithoutPeerAccess) {
 }
 
 TEST_P(MemoryKindTest, DoesNotExportWhatWasFreed) {
-  run([&] {
-    Accelerator& accelerator = load();
+  run_loaded([&](Accelerator& accelerator) {
     DeviceBuffer buffer(accelerator, 4096);
     MemoryKind& kind = kind_at(buffer.data());
     const DeviceAllocation before = described(buffer.data());
@@ -477,8 +469,7 @@ TEST_P(MemoryKindTest, DoesNotExportWhatWasFreed) {
 }
 
 TEST_P(MemoryKindTest, GivesADescriptorForADevice) {
-  run([&] {
-    Accelerator& accelerator = load();
+  run_loaded([&](Accelerator& accelerator) {
     DeviceBuffer buffer(accelerator, 10000);
     MemoryKind& kind = kind_at(buffer.data());
     uint64_t offset = 0;

@@ -11,6 +11,7 @@
 
 #include "errors_of_child.h"
 #include "portals4_lintel.h"
+#include "unit/entry_for_all.h"
 #include "util/config.h"
 
 namespace lintel {
@@ -282,11 +283,7 @@ TEST(RefusalTest, TheFirstOneOfAProcessSaysHowToLearnMore) {
 TEST(RefusalTest, AnUnlinkOfAnUsedEntryIsNoReasonForALine) {
   const std::string text = errors_of("warn", [] {
     Program program;
-    ptl_me_t entry{};
-    entry.ct_handle = PTL_CT_NONE;
-    entry.uid = PTL_UID_ANY;
-    entry.options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE;
-    entry.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
+    const ptl_me_t entry = test::entry_for_all(nullptr, 0, PTL_ME_OP_PUT | PTL_ME_USE_ONCE);
     ptl_handle_me_t handle;
     EXPECT_EQ(PtlMEAppend(program.interface, 3, &entry, PTL_PRIORITY_LIST, nullptr, &handle),
               PTL_OK);

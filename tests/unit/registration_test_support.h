@@ -91,7 +91,6 @@ class FakeRegistrar final : public Registrar {
     if (madvise(address, length, writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) != 0)
       return EFAULT;
     registration.lkey = ++last_key_;
-    registration.rkey = last_key_ | 0x8000'0000;
     registration.handle = this;
     live_[registration.lkey] = {reinterpret_cast<uint64_t>(address), length, writable};
     bytes_ += length;

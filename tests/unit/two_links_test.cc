@@ -12,6 +12,7 @@
 #include "core/operations/physical_interface.h"
 #include "scripted_transport.h"
 #include "support/objects.h"
+#include "unit/entry_for_all.h"
 
 namespace lintel::test {
 namespace {
@@ -90,13 +91,8 @@ class TwoLinksTest : public ::testing::Test {
   void append_entry() {
     ptl_pt_index_t index = 0;
     must(PtlPTAlloc(ni_, 0, events_, pt_index, &index));
-    ptl_me_t entry{};
-    entry.start = received_.data();
-    entry.length = received_.size();
-    entry.ct_handle = PTL_CT_NONE;
-    entry.uid = PTL_UID_ANY;
-    entry.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE;
-    entry.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
+    const ptl_me_t entry = test::entry_for_all(received_.data(), received_.size(),
+                                               PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
     ptl_handle_me_t handle{};
     must(PtlMEAppend(ni_, pt_index, &entry, PTL_PRIORITY_LIST, nullptr, &handle));
   }

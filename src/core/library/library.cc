@@ -2,6 +2,7 @@
 #include "core/library/library.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include <cstdlib>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "core/operations/triggered_execution.h"
 #include "core/progress/long_call.h"
 #include "core/progress/wait.h"
+#include "util/assert.h"
 #include "util/asymmetric_fence.h"
 #include "util/config.h"
 #include "util/guarded_memory.h"
@@ -106,6 +108,14 @@ void prefault_heap() noexcept {
 // are the parent's, and the parent's threads may have held any lock then. Takes no lock.
 bool is_bare_child(const Library& lib) noexcept {
   return lib.used.load(std::memory_order_acquire) && !process.used.load(std::memory_order_acquire);
+}
+
+// False: the kernel does not offer this (it needs Linux 4.14), or its pages are longer than
+// expected.
+[[nodiscard]] bool keep_from_children(ProcessPage& page) noexcept {
+  LINTEL_ASSERT(reinterpret_cast<uintptr_t>(&page) % process_page_bytes == 0);
+  return process_page_bytes % system_page_bytes() == 0 &&
+         madvise(&page, process_page_bytes, MADV_WIPEONFORK) == 0;
 }
 
 void note_use(Library& lib) noexcept {

@@ -1,7 +1,7 @@
 // Data that no child process may inherit: a page that the kernel fills with zeros in every child. A
 // child of fork() abandons its parent's objects in a handler (abandon_in_child()), but _Fork() and
 // clone() call no handler. Such a child finds no interface on the usual path of a call, without a
-// test for it. Set-up path.
+// test for it.
 #pragma once
 
 #include <atomic>
@@ -31,9 +31,5 @@ struct alignas(process_page_bytes) ProcessPage {
   std::atomic<PhysicalInterface*> wakeable[physical_interfaces];
 };
 static_assert(sizeof(ProcessPage) == process_page_bytes);
-
-// Set-up path. False: the kernel does not offer this (it needs Linux 4.14), or its pages are
-// longer than expected.
-[[nodiscard]] bool keep_from_children(ProcessPage& page) noexcept;
 
 }  // namespace lintel

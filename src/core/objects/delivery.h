@@ -77,14 +77,6 @@ PendingCount report_delivery(NetworkInterface& interface, PortalEntry& portal, L
           .atomic_type = atomic ? header.datatype() : PTL_INT8_T};
 }
 
-// Whether report_delivery() would post an event for a success.
-[[nodiscard]] inline bool delivery_event_wanted(const PortalEntry& portal,
-                                                const ListEntry& entry) noexcept
-    LINTEL_REQUIRES(portal.lock) {
-  return portal.event_queue != nullptr &&
-         (entry.options & (PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_SUCCESS_DISABLE)) == 0;
-}
-
 // Whether the message just placed was the last that the entry takes: PTL_ME_USE_ONCE, or fewer than
 // min_free bytes are left.
 [[nodiscard]] inline bool entry_is_used_up(const ListEntry& entry) noexcept {

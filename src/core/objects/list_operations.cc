@@ -3,7 +3,6 @@
 #include "core/objects/list_operations.h"
 
 #include "core/objects/append_entry.h"
-#include "core/objects/reserved_append.h"
 #include "util/assert.h"
 #include "util/lock.h"
 

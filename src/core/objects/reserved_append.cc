@@ -1,9 +1,7 @@
-#include "core/objects/reserved_append.h"
-
 #include <cinttypes>
 
 #include "core/objects/append_entry.h"
-#include "core/objects/entry_options.h"
+#include "core/objects/list_operations.h"
 #include "util/guarded_memory.h"
 #include "util/lock.h"
 #include "util/log.h"

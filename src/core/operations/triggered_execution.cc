@@ -2,7 +2,6 @@
 
 #include "core/objects/list_operations.h"
 #include "core/objects/network_interface.h"
-#include "core/objects/reserved_append.h"
 #include "core/operations/initiator.h"
 #include "util/log.h"
 

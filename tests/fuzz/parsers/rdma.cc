@@ -87,11 +87,11 @@ class Process final : public MessageSink {
     auto below = std::make_unique<Datagrams>(peer);
     datagrams = below.get();
     ConnectedSettings settings;
-    settings.most_queue_pairs = 4;
+    settings.max_rc = 4;
     settings.receive_buffers = 16;
     settings.eager_bytes = eager_bytes;
-    settings.idle_ns = 1'000'000'000;
-    settings.registrations = &cache;
+    settings.rc_idle_ns = 1'000'000'000;
+    settings.registration_cache = &cache;
     std::string reason;
     transport = VerbsTransport::open(std::move(device), std::move(below), settings, reason);
     FUZZ_CHECK(transport != nullptr);

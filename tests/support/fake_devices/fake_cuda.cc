@@ -3,12 +3,10 @@
 // cuCtxCreate(). Like the driver, it refuses everything before cuInit().
 #include <array>
 #include <atomic>
-#include <cstdio>
-#include <cstring>
 #include <vector>
 
 #include "memory_kind/cuda_functions.h"
-#include "support/fake_devices/engine.h"
+#include "support/fake_devices/fake_streams.h"
 
 namespace lintel::cuda {
 
@@ -20,33 +18,12 @@ struct CudaContext {
 namespace {
 
 namespace fake = fake_devices;
+using fake::streams::event_of, fake::streams::queue_of, fake::streams::result_of;
 
 constexpr int max_devices = 16;
 std::array<CudaContext, max_devices> primary;
 std::atomic<bool> is_initialized{false};
 thread_local std::vector<Context> stack;
-
-Result result_of(fake::Result result) {
-  switch (result) {
-    case fake::Result::ok:
-      return success;
-    case fake::Result::running:
-      return not_ready;
-    case fake::Result::no_memory:
-      return out_of_memory;
-    case fake::Result::invalid:
-      return invalid_value;
-    case fake::Result::lost:
-      return illegal_address;
-    case fake::Result::no_peer:
-      return peer_access_unsupported;
-    case fake::Result::unsupported:
-      return not_supported;
-    case fake::Result::already:
-      return host_memory_already_registered;
-  }
-  return invalid_value;
-}
 
 // What most functions need: the driver is initialized, and a context is current.
 Result ready() {
@@ -54,12 +31,6 @@ Result ready() {
   if (stack.empty() || stack.back() == nullptr) return invalid_context;
   return stack.back()->destroyed ? context_is_destroyed : success;
 }
-
-fake::Queue* queue_of(Stream stream) {
-  static fake::Queue* const default_stream = fake::make_queue();
-  return stream == nullptr ? default_stream : reinterpret_cast<fake::Queue*>(stream);
-}
-fake::Event* event_of(Event event) { return reinterpret_cast<fake::Event*>(event); }
 
 Result copy_and_wait(DevicePointer to, DevicePointer from, size_t bytes) {
   const Result result = result_of(fake::copy(queue_of(nullptr), to, from, bytes));
@@ -118,19 +89,10 @@ Result cuDeviceGet(Device* device, int ordinal) {
 }
 
 Result cuDeviceGetName(char* text, int bytes, Device device) {
-  if (device >= fake::device_count()) return invalid_device;
-  std::snprintf(text, static_cast<size_t>(bytes), "Stand-in %d", device);
-  return success;
+  return fake::streams::name_of(device, text, bytes);
 }
 
-// The same in all processes.
-Result cuDeviceGetUuid(Uuid* uuid, Device device) {
-  if (device >= fake::device_count()) return invalid_device;
-  *uuid = {};
-  std::memcpy(uuid->bytes, "stand-in", 8);
-  std::memcpy(uuid->bytes + 8, &device, sizeof device);
-  return success;
-}
+Result cuDeviceGetUuid(Uuid* uuid, Device device) { return fake::streams::uuid_of(device, uuid); }
 
 Result cuDevicePrimaryCtxRetain(Context* context, Device device) {
   if (!is_initialized) return not_initialized;
@@ -300,21 +262,14 @@ Result cuMemHostUnregister(void* memory) {
 }
 
 Result cuIpcGetMemHandle(IpcHandle* handle, DevicePointer pointer) {
-  if (const Result result = ready(); result != success) return result;
-  fake::Handle fake_handle{};
-  const Result result = result_of(fake::export_allocation(pointer, &fake_handle));
-  static_assert(sizeof fake_handle <= sizeof *handle);
-  *handle = {};
-  std::memcpy(handle, &fake_handle, sizeof fake_handle);
-  return result;
+  const Result result = ready();
+  return result == success ? fake::streams::export_to(pointer, handle) : result;
 }
 
 Result cuIpcOpenMemHandle_v2(DevicePointer* pointer, IpcHandle handle, unsigned) {
   if (const Result result = ready(); result != success) return result;
-  fake::Handle fake_handle{};
-  std::memcpy(&fake_handle, &handle, sizeof fake_handle);
   uintptr_t base = 0;
-  const Result result = result_of(fake::open(fake_handle, stack.back(), &base));
+  const Result result = fake::streams::open(handle, stack.back(), &base);
   *pointer = base;
   return result;
 }

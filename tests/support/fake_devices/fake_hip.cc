@@ -1,48 +1,17 @@
 // A stand-in for HIP, libamdhip64.so: the functions that the library and its tests call, over
 // devices without hardware (engine.h).
-#include <atomic>
-#include <cstdio>
-#include <cstring>
-
 #include "memory_kind/hip_functions.h"
-#include "support/fake_devices/engine.h"
+#include "support/fake_devices/fake_streams.h"
 
 namespace lintel::hip {
 
 namespace {
 
 namespace fake = fake_devices;
+using fake::streams::event_of, fake::streams::number, fake::streams::queue_of,
+    fake::streams::result_of;
 
 thread_local int current_device = 0;
-
-Result result_of(fake::Result result) {
-  switch (result) {
-    case fake::Result::ok:
-      return success;
-    case fake::Result::running:
-      return not_ready;
-    case fake::Result::no_memory:
-      return out_of_memory;
-    case fake::Result::invalid:
-      return invalid_value;
-    case fake::Result::lost:
-      return illegal_address;
-    case fake::Result::no_peer:
-      return peer_access_unsupported;
-    case fake::Result::unsupported:
-      return not_supported;
-    case fake::Result::already:
-      return host_memory_already_registered;
-  }
-  return invalid_value;
-}
-
-uintptr_t number(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
-fake::Queue* queue_of(Stream stream) {
-  static fake::Queue* const default_stream = fake::make_queue();
-  return stream == nullptr ? default_stream : reinterpret_cast<fake::Queue*>(stream);
-}
-fake::Event* event_of(Event event) { return reinterpret_cast<fake::Event*>(event); }
 
 }  // namespace
 
@@ -77,19 +46,10 @@ Result hipGetDeviceCount(int* count) {
 }
 
 Result hipDeviceGetName(char* text, int bytes, int device) {
-  if (device >= fake::device_count()) return invalid_device;
-  std::snprintf(text, static_cast<size_t>(bytes), "Stand-in %d", device);
-  return success;
+  return fake::streams::name_of(device, text, bytes);
 }
 
-// The same in all processes.
-Result hipDeviceGetUuid(Uuid* uuid, int device) {
-  if (device >= fake::device_count()) return invalid_device;
-  *uuid = {};
-  std::memcpy(uuid->bytes, "stand-in", 8);
-  std::memcpy(uuid->bytes + 8, &device, sizeof device);
-  return success;
-}
+Result hipDeviceGetUuid(Uuid* uuid, int device) { return fake::streams::uuid_of(device, uuid); }
 
 Result hipGetDevice(int* device) {
   *device = current_device;
@@ -186,19 +146,12 @@ Result hipHostRegister(void* memory, size_t bytes, unsigned) {
 Result hipHostUnregister(void* memory) { return result_of(fake::unpin(number(memory))); }
 
 Result hipIpcGetMemHandle(IpcHandle* handle, void* pointer) {
-  fake::Handle exported{};
-  const Result result = result_of(fake::export_allocation(number(pointer), &exported));
-  static_assert(sizeof exported <= sizeof *handle);
-  *handle = {};
-  std::memcpy(handle, &exported, sizeof exported);
-  return result;
+  return fake::streams::export_to(number(pointer), handle);
 }
 
 Result hipIpcOpenMemHandle(void** pointer, IpcHandle handle, unsigned) {
-  fake::Handle exported{};
-  std::memcpy(&exported, &handle, sizeof exported);
   uintptr_t base = 0;
-  const Result result = result_of(fake::open(exported, nullptr, &base));
+  const Result result = fake::streams::open(handle, nullptr, &base);
   *pointer = reinterpret_cast<void*>(base);
   return result;
 }
