@@ -137,8 +137,10 @@ struct BriefCounterWait {
 
   [[nodiscard]] bool begin() const noexcept { return true; }
   [[nodiscard]] bool is_over() const noexcept {
-    *event = counter.get();
-    return event->success >= test;
+    const ptl_ct_event_t value = counter.get();
+    if (value.success < test) return false;
+    *event = value;
+    return true;
   }
   [[nodiscard]] bool end() const noexcept { return false; }
 };

@@ -71,7 +71,7 @@ unsigned ShmTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   if (lanes_.begin_poll_of_one()) [[likely]] {
     ReceiveLanes::Lane& lane = lanes_.only_hot();
     // Functions of their own, so that this one saves no registers.
-    if (lane.consumer.message_waits()) return lanes_.take_messages(sink, lane, budget);
+    if (lane.consumer.message_waits()) return lanes_.take_messages(sink, lane);
     if (lane.consumer.acks().ready()) return lanes_.take_acks(sink, lane);
   }
   return poll_all(sink, budget);

@@ -39,7 +39,8 @@ class AwaitedPuts {
     }
     // Returns nullptr if the descriptor was released.
     [[nodiscard]] MemoryDescriptor* resolve() const noexcept {
-      return DescriptorReference{&descriptor(), generation_}.resolve();
+      MemoryDescriptor& named = descriptor();
+      return named.handle.generation() == generation_ ? &named : nullptr;
     }
     [[nodiscard]] uint64_t length() const noexcept { return length_and_request_ >> 2; }
     [[nodiscard]] ptl_ack_req_t requested() const noexcept {
