@@ -6,19 +6,22 @@
 
 namespace lintel {
 
-// Adds to a value with one writer at a time, as a relaxed load and store do: an ordinary addition.
-// Compilers do not make one instruction of a load and a store that are atomic.
+// Adds to a value with one writer at a time, as a relaxed load and a store of that order do: an
+// ordinary addition. Compilers do not make one instruction of two that are atomic.
 template <typename T>
-[[gnu::always_inline]] inline void add_unshared(std::atomic<T>& value, T n) noexcept {
+[[gnu::always_inline]] inline void add_unshared(
+    std::atomic<T>& value, T n, std::memory_order order = std::memory_order_relaxed) noexcept {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
   static_assert(sizeof(T) == sizeof value && (sizeof(T) == 4 || sizeof(T) == 8));
   T& word = reinterpret_cast<T&>(value);
+  // The processor releases with each store.
+  if (order != std::memory_order_relaxed) std::atomic_signal_fence(order);
   if constexpr (sizeof(T) == 8)
     asm("addq %1, %0" : "+m"(word) : "er"(n) : "cc");
   else
     asm("addl %1, %0" : "+m"(word) : "er"(n) : "cc");
 #else
-  value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  value.store(value.load(std::memory_order_relaxed) + n, order);
 #endif
 }
 

@@ -39,9 +39,7 @@ class AwaitedPuts {
     }
     // Returns nullptr if the descriptor was released.
     [[nodiscard]] MemoryDescriptor* resolve() const noexcept {
-      MemoryDescriptor* const named = &descriptor();
-      if (named == nullptr) __builtin_unreachable();  // spares the callers a test
-      return named->handle.generation() == generation_ ? named : nullptr;
+      return DescriptorReference{&descriptor(), generation_}.resolve();
     }
     [[nodiscard]] uint64_t length() const noexcept { return length_and_request_ >> 2; }
     [[nodiscard]] ptl_ack_req_t requested() const noexcept {
