@@ -74,7 +74,10 @@ unsigned ReceiveLanes::poll_hot(MessageSink& sink, unsigned budget) noexcept {
     if (hot_count_ == 0) break;
     Lane& lane = *hot_[next_hot_];
     if (lane.consumer.acks().ready()) total += take_acks(sink, lane);
-    if (lane.hot && lane.consumer.message_waits()) total += take_messages(sink, lane);
+    if (lane.hot && lane.consumer.message_waits()) {
+      const unsigned left = budget - std::min(total, budget - 1);
+      total += left < burst ? take_burst(sink, lane, left) : take_messages(sink, lane);
+    }
     if (lane.hot) ++next_hot_;  // otherwise another took its place
   }
   return total;
