@@ -128,6 +128,14 @@ void await_announced_counts(const CountingEvent& counter) noexcept {
              : wait.code();
 }
 
+// PtlCTWait() of a counter with a failure. Other operations may still have to end.
+[[gnu::noinline]] int return_failure(PhysicalInterface& physical, ptl_ct_event_t value,
+                                     ptl_ct_event_t* event) noexcept {
+  note_get(physical);
+  *event = value;
+  return PTL_OK;
+}
+
 // The wait of a thread that polls, for one counter, which may be freed meanwhile. PtlNIFini waits
 // for its end.
 struct BriefCounterWait {
@@ -135,12 +143,14 @@ struct BriefCounterWait {
   ptl_size_t test;
   ptl_ct_event_t* event;
 
-  [[nodiscard]] bool begin() const noexcept { return true; }
-  [[nodiscard]] bool is_over() const noexcept {
-    *event = counter.get();
-    return event->success >= test;
+  [[nodiscard, gnu::always_inline]] bool begin() const noexcept { return true; }
+  [[nodiscard, gnu::always_inline]] bool is_over() const noexcept {
+    const ptl_ct_event_t value = counter.get();
+    if (value.success < test) return false;
+    *event = value;
+    return true;
   }
-  [[nodiscard]] bool end() const noexcept { return false; }
+  [[nodiscard, gnu::always_inline]] bool end() const noexcept { return false; }
 };
 
 [[gnu::noinline]] int poll_for_count(PhysicalInterface& physical, const CountingEvent& counter,
@@ -183,7 +193,7 @@ int PtlCTFree(ptl_handle_ct_t ct_handle) noexcept {
   // A count that is on its way must not reach the next counter in this place.
   await_announced_counts(*found.counter);
   found.interface->physical().poller().token().finish_round();
-  found.interface->counters().release(found.interface->counters().index_of(*found.counter));
+  found.interface->counters().release(*found.counter);
   return PTL_OK;
 }
 
@@ -216,12 +226,8 @@ int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t* event)
     *event = value;
     return PTL_OK;
   }
-  if (value.failure != 0) {
-    // Other operations may still have to end.
-    note_get(found.interface->physical());
-    *event = value;
-    return PTL_OK;
-  }
+  if (value.failure != 0) [[unlikely]]
+    return return_failure(found.interface->physical(), value, event);
   return poll_for_count(found.interface->physical(), *found.counter, ct_handle, test, event);
 }
 

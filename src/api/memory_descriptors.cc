@@ -103,7 +103,7 @@ int PtlMDRelease(ptl_handle_md_t md_handle) noexcept {
   interface.physical().poller().token().finish_round();
   descriptor.region.close();
   if (descriptor.event_queue != nullptr) unuse_event_queue(interface, *descriptor.event_queue);
-  interface.descriptors().release(interface.descriptors().index_of(descriptor));
+  interface.descriptors().release(descriptor);
   return PTL_OK;
 }
 

@@ -1,6 +1,7 @@
 // The cells of a lane as a ring, and a place in it. Each side has its own objects. Message path.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "lane/lane_layout.h"
@@ -31,7 +32,10 @@ class CellRing {
  public:
   CellRing() = default;
   CellRing(LaneControl* lane, const LaneGeometry& geometry) noexcept
-      : first_(cells_of(lane)), end_(first_ + geometry.cells), step_(geometry.cell_after(0, 1)) {}
+      : first_(cells_of(lane)),
+        end_(first_ + geometry.cells),
+        bytes_(geometry.cells * sizeof(LaneCell)),
+        step_bytes_(geometry.bytes_after(1)) {}
 
   [[nodiscard]] uint32_t count() const noexcept { return static_cast<uint32_t>(end_ - first_); }
   [[nodiscard]] CellPlace start() const noexcept {
@@ -41,23 +45,25 @@ class CellRing {
   }
   // A lap begins with the first cell.
   void advance(CellPlace& place) const noexcept {
-    place.cell_ = &beyond(place, step_);
+    place.cell_ = &beyond(place, step_bytes_);
     if (place.cell_ != first_) [[likely]]
       return;
     place.lap_ += CellPlace::first_lap;
     if (place.lap_ == 0) place.lap_ = CellPlace::first_lap;
   }
-  // The cell of a later message; `cells`: LaneGeometry::cell_after(0, how much later).
-  [[nodiscard]] LaneCell& beyond(CellPlace place, uint32_t cells) const noexcept {
-    LINTEL_ASSERT(place.cell_ >= first_ && place.cell_ < end_);
-    LaneCell* const cell = place.cell_ + cells;
-    return *(cell >= end_ ? cell - (end_ - first_) : cell);
+  // The cell of a later message; `bytes`: LaneGeometry::bytes_after(how much later).
+  [[nodiscard]] LaneCell& beyond(CellPlace place, uint64_t bytes) const noexcept {
+    LINTEL_ASSERT(place.cell_ >= first_ && place.cell_ < end_ && bytes < bytes_);
+    std::byte* const cell = reinterpret_cast<std::byte*>(place.cell_) + bytes;
+    const bool wraps = cell >= reinterpret_cast<std::byte*>(end_);
+    return *reinterpret_cast<LaneCell*>(wraps ? cell - bytes_ : cell);
   }
 
  private:
   LaneCell* first_ = nullptr;
   LaneCell* end_ = nullptr;
-  uint64_t step_ = 0;  // cells from one message to the next
+  uint64_t bytes_ = 0;
+  uint64_t step_bytes_ = 0;  // distance from one message to the next
 };
 
 }  // namespace lintel

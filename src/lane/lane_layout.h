@@ -67,6 +67,10 @@ struct LaneGeometry {
   [[nodiscard]] constexpr uint32_t cell_after(uint32_t cell, uint32_t messages) const noexcept {
     return (cell + messages * cell_distance) % cells;
   }
+  // Distance from the first cell to that of a later message.
+  [[nodiscard]] constexpr uint64_t bytes_after(uint32_t messages) const noexcept {
+    return uint64_t{cell_after(0, messages)} * sizeof(LaneCell);
+  }
   static constexpr uint32_t cell_distance = 37;
 
   [[nodiscard]] constexpr uint64_t bytes() const noexcept {

@@ -24,7 +24,7 @@ bool LaneProducer::attach(LaneControl* lane, const LaneGeometry& geometry,
   ring_ = CellRing(lane, geometry);
   next_ = ring_.start();
   acks_.attach(lane);
-  cells_ahead_ = geometry.cell_after(0, prefetch_distance);
+  bytes_ahead_ = geometry.bytes_after(prefetch_distance);
   free_ = geometry.cells;
   room_end_ = lane->released.load(std::memory_order_relaxed) + free_;
   room_asked_ = false;

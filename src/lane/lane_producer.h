@@ -132,7 +132,7 @@ class LaneProducer {
     const uint32_t streak = streak_.load(std::memory_order_relaxed) + 1;
     streak_.store(streak, std::memory_order_relaxed);
     if (streak <= stream_length || free_ <= prefetch_distance) return;
-    const auto* cell = reinterpret_cast<const std::byte*>(&ring_.beyond(next_, cells_ahead_));
+    const auto* cell = reinterpret_cast<const std::byte*>(&ring_.beyond(next_, bytes_ahead_));
     prefetch_for_write(cell);
     if (length > lane_near_bytes && length <= lane_inline_bytes) prefetch_for_write(cell + 64);
   }
@@ -141,7 +141,7 @@ class LaneProducer {
   CellPlace next_;
   LaneAckWriter acks_;
   ByteRing bytes_;
-  uint32_t cells_ahead_ = 0;  // distance from the next cell to the one to be prefetched
+  uint64_t bytes_ahead_ = 0;  // distance from the next cell to the one to be prefetched
   uint32_t free_ = 0;         // cells that are known to be free
   uint32_t room_end_ = 0;     // value of sent() when these have been published
   bool room_asked_ = false;   // room was requested since cells were last released

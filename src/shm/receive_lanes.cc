@@ -28,20 +28,20 @@ ReceiveLanes::ReceiveLanes(const Segment& segment, Malformed on_malformed)
 
 // Delivers and acknowledges the puts at the front of the lane, up to another message. Straight code
 // for a single one.
-unsigned ReceiveLanes::take_messages(MessageSink& sink, Lane& lane, unsigned budget) noexcept {
+unsigned ReceiveLanes::take_messages(MessageSink& sink, Lane& lane) noexcept {
   const Taken taken = deliver_put(sink, lane);
   if (taken == Taken::none) [[unlikely]]
-    return take_burst(sink, lane, budget);
+    return take_burst(sink, lane, burst);
   if (lane.consumer.message_waits()) [[unlikely]]
-    return take_more(sink, lane, budget, taken == Taken::acknowledged);
+    return take_more(sink, lane, taken == Taken::acknowledged);
   end_delivery(lane, taken == Taken::acknowledged);
   return 1;
 }
 
-[[gnu::noinline]] unsigned ReceiveLanes::take_more(MessageSink& sink, Lane& lane, unsigned budget,
+[[gnu::noinline]] unsigned ReceiveLanes::take_more(MessageSink& sink, Lane& lane,
                                                    bool acknowledged) noexcept {
   unsigned count = 1;
-  while (count < std::min(burst, budget) && lane.consumer.message_waits()) {
+  while (count < burst && lane.consumer.message_waits()) {
     const Taken taken = deliver_put(sink, lane);
     if (taken == Taken::none) break;
     acknowledged |= taken == Taken::acknowledged;
@@ -74,8 +74,10 @@ unsigned ReceiveLanes::poll_hot(MessageSink& sink, unsigned budget) noexcept {
     if (hot_count_ == 0) break;
     Lane& lane = *hot_[next_hot_];
     if (lane.consumer.acks().ready()) total += take_acks(sink, lane);
-    if (lane.hot && lane.consumer.message_waits())
-      total += take_messages(sink, lane, budget - std::min(total, budget - 1));
+    if (lane.hot && lane.consumer.message_waits()) {
+      const unsigned left = budget - std::min(total, budget - 1);
+      total += left < burst ? take_burst(sink, lane, left) : take_messages(sink, lane);
+    }
     if (lane.hot) ++next_hot_;  // otherwise another took its place
   }
   return total;

@@ -79,8 +79,7 @@ class ReceiveLanes {
   [[nodiscard]] Lane& only_hot() const noexcept LINTEL_REQUIRES(polling) { return *hot_[0]; }
   // Delivers a burst, or the only acknowledgement, of a lane where there is something. Returns how
   // much.
-  unsigned take_messages(MessageSink& sink, Lane& lane, unsigned budget) noexcept
-      LINTEL_REQUIRES(polling);
+  unsigned take_messages(MessageSink& sink, Lane& lane) noexcept LINTEL_REQUIRES(polling);
   unsigned take_acks(MessageSink& sink, Lane& lane) noexcept LINTEL_REQUIRES(polling);
   // Delivers at most about `budget` messages from hot lanes; returns their number. Begins after the
   // lane with which the previous call ended, so that all get their turn.
@@ -108,7 +107,7 @@ class ReceiveLanes {
   }
   using Taken = LaneConsumer::Taken;
   Taken deliver_put(MessageSink& sink, Lane& lane) noexcept LINTEL_REQUIRES(polling);
-  unsigned take_more(MessageSink& sink, Lane& lane, unsigned budget, bool acknowledged) noexcept
+  unsigned take_more(MessageSink& sink, Lane& lane, bool acknowledged) noexcept
       LINTEL_REQUIRES(polling);
   void end_delivery(Lane& lane, bool acknowledged) noexcept LINTEL_REQUIRES(polling);
   unsigned take_burst(MessageSink& sink, Lane& lane, unsigned budget) noexcept

@@ -68,10 +68,10 @@ void ShmTransport::publish(Link& base, uint64_t first_word, uint32_t payload_len
 }
 
 unsigned ShmTransport::poll(MessageSink& sink, unsigned budget) noexcept {
-  if (lanes_.begin_poll_of_one()) [[likely]] {
+  if (lanes_.begin_poll_of_one() && budget >= ReceiveLanes::burst) [[likely]] {
     ReceiveLanes::Lane& lane = lanes_.only_hot();
     // Functions of their own, so that this one saves no registers.
-    if (lane.consumer.message_waits()) return lanes_.take_messages(sink, lane, budget);
+    if (lane.consumer.message_waits()) return lanes_.take_messages(sink, lane);
     if (lane.consumer.acks().ready()) return lanes_.take_acks(sink, lane);
   }
   return poll_all(sink, budget);

@@ -70,11 +70,13 @@ class Arena {
     return allocate_fresh();
   }
 
-  void release(uint32_t index) noexcept {
+  void release(uint32_t index) noexcept { release(at(index)); }
+  void release(T& object) noexcept {
+    const uint32_t index = index_of(object);
     uint64_t head = free_head_.load(std::memory_order_relaxed);
     uint64_t replacement;
     do {
-      objects_[index].next_free.store(static_cast<uint32_t>(head), std::memory_order_relaxed);
+      object.next_free.store(static_cast<uint32_t>(head), std::memory_order_relaxed);
       replacement = ((head >> 32) + 1) << 32 | index;
     } while (!free_head_.compare_exchange_weak(head, replacement, std::memory_order_release,
                                                std::memory_order_relaxed));
@@ -100,7 +102,11 @@ class Arena {
     growing_.store(false, std::memory_order_release);
   }
 
-  [[nodiscard]] T& at(uint32_t index) const noexcept { return objects_[index]; }
+  [[nodiscard]] T& at(uint32_t index) const noexcept {
+    T* const object = objects_ + index;
+    if (object == nullptr) __builtin_unreachable();  // spares the callers a test
+    return *object;
+  }
   // True if the index was ever handed out, so that at() names a constructed object.
   [[nodiscard]] bool contains(uint32_t index) const noexcept {
     return index < high_water_.load(std::memory_order_acquire);

@@ -197,7 +197,7 @@ void Exposures::unlink(ExposedMemory& exposed) noexcept {
 
 void Exposures::end(ExposedMemory& exposed) noexcept {
   release_memory(exposed);
-  exposures_.release(exposures_.index_of(exposed));
+  exposures_.release(exposed);
 }
 
 void Exposures::release_memory(ExposedMemory& exposed) noexcept {

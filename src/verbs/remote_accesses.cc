@@ -207,7 +207,7 @@ RemoteAccess* RemoteAccesses::take_ended() noexcept {
 
 void RemoteAccesses::release(RemoteAccess& access) noexcept {
   for (unsigned i = 0; i < access.local_count; ++i) memory_.release(access.regions[i]);
-  accesses_.release(accesses_.index_of(access));
+  accesses_.release(access);
 }
 
 }  // namespace lintel

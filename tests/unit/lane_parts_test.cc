@@ -57,7 +57,7 @@ TEST(CellRing, FindsCellsBeyond) {
   }
   const CellPlace middle = places[geometry.cells + 5];
   for (uint32_t i = 0; i <= geometry.cells; ++i) {
-    EXPECT_EQ(&ring.beyond(middle, geometry.cell_after(0, i)),
+    EXPECT_EQ(&ring.beyond(middle, geometry.bytes_after(i)),
               &places[geometry.cells + 5 + i].cell());
   }
 }

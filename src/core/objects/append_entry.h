@@ -90,8 +90,8 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept
   const ptl_me_t& given = arguments.entry;
   const unsigned options = given.options;
   entry.list = list;
-  entry.options = options;
   entry.uid = given.uid;
+  entry.options = options;
   entry.operations = 0;
   entry.unexpected_headers = 0;
   entry.local_offset = 0;
@@ -99,12 +99,10 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept
   entry.user_ptr = arguments.user_ptr;
   entry.counter = arguments.counter;
   set_criteria(interface, matching, given, entry.criteria);
-  entry.takes_plain_puts = takes_plain_puts(options);
   if (!entry.region.open(given.start, given.length, (options & PTL_IOVEC) != 0,
                          (options & PTL_ME_IS_ACCESSIBLE) != 0)) [[unlikely]]
     return drop_entry(interface, entry, PTL_ARG_INVALID);
-  if (device_memory_in_use() && !entry.region.is_plain()) [[unlikely]]
-    entry.takes_plain_puts = false;
+  entry.takes_plain_puts = takes_plain_puts(options) && entry.region.is_plain();
 
   portal.lock.lock();
   if (list == PTL_PRIORITY_LIST && !portal.unexpected.empty()) [[unlikely]]

@@ -104,7 +104,7 @@ void settle_entry(NetworkInterface& interface, PortalEntry& portal, ListEntry& e
   if (by_call)
     entry.end_told_of.store(generation & handle_generation_mask, std::memory_order_relaxed);
   entry.generation.store(generation + 1, std::memory_order_release);
-  interface.entries().release(interface.entries().index_of(entry));
+  interface.entries().release(entry);
 }
 
 // Receiver of the report of an unexpected header: an entry that was appended, or a search that

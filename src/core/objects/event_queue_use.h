@@ -17,7 +17,7 @@ inline void recycle_if_unused(NetworkInterface& interface, EventQueueObject& obj
   if (object.users.load(std::memory_order_acquire) == 0 &&
       object.freed.compare_exchange_strong(expected, false, std::memory_order_acq_rel)) {
     object.queue.reset();
-    interface.event_queues().release(interface.event_queues().index_of(object));
+    interface.event_queues().release(object);
   }
 }
 

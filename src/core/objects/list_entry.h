@@ -19,7 +19,8 @@ enum class EntryState : uint8_t {
   unlinked,  // the entry was taken off its list; kept while operations or headers refer to it
 };
 
-struct ListEntry : MatchNode {
+// 256 bytes: the place of an entry in its pool is a shift.
+struct alignas(64) ListEntry : MatchNode {
   std::atomic<uint32_t> next_free{0};
   std::atomic<uint32_t> generation{0};
   EntryState state = EntryState::free;
@@ -29,8 +30,8 @@ struct ListEntry : MatchNode {
   // at most.
   bool takes_plain_puts = false;
   bool unlink_announced = false;  // PTL_EVENT_AUTO_UNLINK was posted or is disabled
-  unsigned options = 0;
   ptl_uid_t uid = 0;
+  unsigned options = 0;
   uint32_t operations = 0;          // messages being delivered
   uint32_t unexpected_headers = 0;  // headers that refer to this overflow entry
   uint64_t local_offset = 0;        // bytes (PTL_ME_MANAGE_LOCAL)

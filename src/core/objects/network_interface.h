@@ -171,9 +171,8 @@ class NetworkInterface {
     if (index >= pool.capacity()) [[unlikely]]
       return nullptr;
     // The memory of an object that was never used contains zeros: no handle but 0, see open().
-    T* const object = &pool.at(index);
-    if (object == nullptr) __builtin_unreachable();  // spares the callers a test
-    return object->handle.is(handle) ? object : nullptr;
+    T& object = pool.at(index);
+    return object.handle.is(handle) ? &object : nullptr;
   }
 
   PhysicalInterface& physical_;

@@ -155,7 +155,7 @@ void AnswerSender::release(Peer& peer, Answer& answer) noexcept {
     --peer.queue.long_answers;
     long_in_use_.fetch_sub(1, std::memory_order_relaxed);
   }
-  answers_.release(answers_.index_of(answer));
+  answers_.release(answer);
   --peer.queue.answers;
   in_use_.fetch_sub(1, std::memory_order_relaxed);
 }

@@ -125,7 +125,7 @@ InboundMessage HeldMessages::describe(const HeldMessage& message) const noexcept
 void HeldMessages::release(Peer& peer, HeldMessage& message) noexcept {
   LINTEL_ASSERT(peer.held.messages != 0 && in_use_ != 0);
   if (message.payload_length > short_answer_bytes) long_payloads_.release(message.long_payload);
-  messages_.release(messages_.index_of(message));
+  messages_.release(message);
   --peer.held.messages;
   --in_use_;
 }
@@ -152,7 +152,7 @@ void HeldMessages::end(HeldQueue** link) noexcept {
     queue.interface->held_queues.fetch_sub(1, std::memory_order_relaxed);
   }
   send_state(queue, 0);
-  queue_pool_.release(queue_pool_.index_of(queue));
+  queue_pool_.release(queue);
 }
 
 void HeldMessages::forget_initiator(Peer& peer) noexcept {

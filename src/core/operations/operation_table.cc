@@ -57,7 +57,7 @@ bool OperationTable::reclaim(std::span<Peer> peers) noexcept {
 
 void OperationTable::discard(Operation& operation) noexcept {
   make_free(operation);
-  operations_.release(operations_.index_of(operation));
+  operations_.release(operation);
 }
 
 void OperationTable::return_chain(Peer& peer) noexcept {

@@ -155,13 +155,9 @@ struct alignas(64) Peer {
     if (route.in_process_sends != nullptr) route.in_process_sends->set();
   }
   void count_as_started() noexcept LINTEL_REQUIRES(send_lock) {
-    operations.started.store(operations.started.load(std::memory_order_relaxed) + 1,
-                             std::memory_order_relaxed);
+    add_unshared(operations.started, 1u);
   }
-  void count_as_ended() noexcept LINTEL_REQUIRES(polling) {
-    operations.ended.store(operations.ended.load(std::memory_order_relaxed) + 1,
-                           std::memory_order_relaxed);
-  }
+  void count_as_ended() noexcept LINTEL_REQUIRES(polling) { add_unshared(operations.ended, 1u); }
   // Operations that were sent and have not ended.
   [[nodiscard]] uint32_t in_flight() const noexcept LINTEL_REQUIRES(send_lock) {
     return operations.started.load(std::memory_order_relaxed) -

@@ -74,7 +74,7 @@ void Staging::release(ListedStream& stream) noexcept {
   LINTEL_ASSERT(stream.ended && !stream.is_copying() && in_use_ != 0);
   --in_use_;
   stream.close();
-  streams_.release(streams_.index_of(stream));
+  streams_.release(stream);
 }
 
 unsigned Staging::advance_all(ListedStream* stream, bool has_room) noexcept {

@@ -24,7 +24,7 @@ void StoppedEntries::remove(StoppedChain& chain, StoppedEntry& entry) noexcept {
   while (*link != &entry) link = &(*link)->next;
   *link = entry.next;
   --chain.count;
-  entries_.release(entries_.index_of(entry));
+  entries_.release(entry);
 }
 
 }  // namespace lintel

@@ -46,7 +46,7 @@ void TransferTable::release(Transfer& transfer) noexcept {
   --peer.long_messages.transfers;
   --in_use_;
   transfer.peer.store(nullptr, std::memory_order_release);
-  transfers_.release(transfers_.index_of(transfer));
+  transfers_.release(transfer);
 }
 
 void TransferTable::activate(Transfer& transfer) noexcept {

@@ -43,7 +43,7 @@ void TriggeredExecution::execute(TriggeredOperation& operation) noexcept {
 
 void TriggeredExecution::release(TriggeredOperation& operation) noexcept {
   Arena<TriggeredOperation>& pool = interface_.triggered_operations();
-  pool.release(pool.index_of(operation));
+  pool.release(operation);
 }
 
 }  // namespace lintel

@@ -8,6 +8,7 @@
 
 #include "core/events/wait_gate.h"
 #include "transport/polling.h"
+#include "util/counter.h"
 #include "util/spin_lock.h"
 
 namespace lintel {
@@ -65,10 +66,10 @@ class PollToken {
   // an odd number. The order is for a thread in finish_round() that sees the next round begin and
   // not this one end.
   void begin_round() noexcept LINTEL_REQUIRES(polling) {
-    rounds_.store(rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    add_unshared(rounds_, uint64_t{1}, std::memory_order_release);
   }
   void end_round() noexcept LINTEL_REQUIRES(polling) {
-    rounds_.store(rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    add_unshared(rounds_, uint64_t{1}, std::memory_order_release);
   }
   // Begun and ended rounds together.
   [[nodiscard]] uint64_t rounds() const noexcept { return rounds_.load(std::memory_order_acquire); }
