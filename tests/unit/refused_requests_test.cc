@@ -123,6 +123,7 @@ TEST(RefusedRequestsTest, BothEndsTellEachReasonOnce) {
   }
   EXPECT_EQ(times(text, "debug: dropped a put of 8 bytes from nid "), 4u) << text;
   EXPECT_EQ(times(text, "debug: dropped a get of 8 bytes from nid "), 1u) << text;
+  EXPECT_EQ(times(text, ", match bits 0x5a, offset 0\n"), 5u) << "each, by the target\n" << text;
 }
 
 // spec 3.15.2: nobody asked for an acknowledgment, and none is reported.
