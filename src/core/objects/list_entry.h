@@ -19,8 +19,7 @@ enum class EntryState : uint8_t {
   unlinked,  // the entry was taken off its list; kept while operations or headers refer to it
 };
 
-// 256 bytes: the place of an entry in its pool is a shift.
-struct alignas(64) ListEntry : MatchNode {
+struct ListEntry : MatchNode {
   std::atomic<uint32_t> next_free{0};
   std::atomic<uint32_t> generation{0};
   EntryState state = EntryState::free;
