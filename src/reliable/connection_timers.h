@@ -21,13 +21,13 @@ class PollerWakeup {
   void set_doorbell(Doorbell& doorbell) noexcept { doorbell_ = &doorbell; }
 
   void wake() noexcept {
-    if (!disturbed_.load(std::memory_order_relaxed))
-      disturbed_.store(true, std::memory_order_release);
+    if (!disturbed_.load(std::memory_order_seq_cst))
+      disturbed_.store(true, std::memory_order_relaxed);
     if (doorbell_ != nullptr) doorbell_->ring_if_sleeping();
   }
-  // The poller. A later call of wake() is noticed.
+  // The poller. What precedes wake() in the order of seq_cst is seen then, or wake() is noticed.
   void reset() noexcept { disturbed_.store(false, std::memory_order_seq_cst); }
-  [[nodiscard]] bool is_set() const noexcept { return disturbed_.load(std::memory_order_seq_cst); }
+  [[nodiscard]] bool is_set() const noexcept { return disturbed_.load(std::memory_order_relaxed); }
   // The flag for DescriptorWatch, which rings the doorbell itself.
   [[nodiscard]] std::atomic<bool>& flag() noexcept { return disturbed_; }
 
@@ -54,7 +54,7 @@ class ConnectionTimers {
     return now_ns >= earliest_ns_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] uint64_t earliest_ns() const noexcept {
-    return earliest_ns_.load(std::memory_order_seq_cst);
+    return earliest_ns_.load(std::memory_order_relaxed);
   }
   // Whether a connection was added since the last run() or for_each(), and whether the list has
   // any.
@@ -66,8 +66,9 @@ class ConnectionTimers {
   // `never`: it has called done(), and is left out until set() is called again.
   template <typename Visit>
   void run(const Visit& visit) noexcept {
-    // A thread that sets a timer from here on lowers this again.
-    earliest_ns_.exchange(never, std::memory_order_seq_cst);
+    // A thread whose connection is not adopted here lowers this again: its exchange of `new_`
+    // follows that of adopt_new() and acquires this value.
+    earliest_ns_.store(never, std::memory_order_relaxed);
     adopt_new();
     uint64_t earliest = never;
     for (Connection** link = &active_; *link != nullptr;) {
@@ -98,18 +99,18 @@ class ConnectionTimers {
     Connection* head = new_.load(std::memory_order_relaxed);
     do {
       connection.with_timer.next = head;
-    } while (!new_.compare_exchange_weak(head, &connection, std::memory_order_release,
+    } while (!new_.compare_exchange_weak(head, &connection, std::memory_order_seq_cst,
                                          std::memory_order_relaxed));
   }
   bool lower(uint64_t at_ns) noexcept {
     uint64_t earliest = earliest_ns_.load(std::memory_order_relaxed);
     while (at_ns < earliest)
-      if (earliest_ns_.compare_exchange_weak(earliest, at_ns, std::memory_order_seq_cst))
+      if (earliest_ns_.compare_exchange_weak(earliest, at_ns, std::memory_order_relaxed))
         return true;
     return false;
   }
   void adopt_new() noexcept {
-    Connection* added = new_.exchange(nullptr, std::memory_order_acquire);
+    Connection* added = new_.exchange(nullptr, std::memory_order_acq_rel);
     while (added != nullptr) {
       Connection* const next = std::exchange(added->with_timer.next, active_);
       active_ = std::exchange(added, next);

@@ -136,6 +136,7 @@ constexpr Row protocols[] = {
     {"arena", arena},
     {"send_queue", send_queue},
     {"rank_map", rank_map},
+    {"connection_timers", connection_timers},
     {"gasnet_node_stage", gasnet_node_stage},
     {"gasnet_near_ring", gasnet_near_ring},
     {"gasnet_barrier", gasnet_barrier},

@@ -53,6 +53,7 @@ Protocol counting_event();
 Protocol arena();
 Protocol send_queue();
 Protocol rank_map();
+Protocol connection_timers();
 Protocol gasnet_node_stage();
 Protocol gasnet_near_ring();
 Protocol gasnet_barrier();
