@@ -60,14 +60,15 @@ struct JointCopy {
       if (claims.compare_exchange_weak(word, now.pack(), std::memory_order_relaxed)) return true;
     }
   }
-  // Helper: the same from the back, of that offer only.
+  // Helper: the same from the back, of that offer only. Who got its number from `help_wanted` sees
+  // its chunks.
   bool claim_back(uint32_t offer, unsigned& index) noexcept {
-    uint64_t word = claims.load(std::memory_order_acquire);
+    uint64_t word = claims.load(std::memory_order_relaxed);
     for (;;) {
       JointClaims now = JointClaims::unpack(word);
       if (now.offer != offer || now.chunks > joint_copy_max_chunks || !now.any_left()) return false;
       index = now.chunks - 1u - now.back++;
-      if (claims.compare_exchange_weak(word, now.pack(), std::memory_order_acquire)) return true;
+      if (claims.compare_exchange_weak(word, now.pack(), std::memory_order_relaxed)) return true;
     }
   }
   // Owner: nothing can be taken any more; returns how many chunks the helper took.

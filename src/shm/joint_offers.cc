@@ -75,7 +75,7 @@ void JointOffers::publish(ShmLink& link) noexcept {
   offer_.to_owner.store(direction_ == CopyDirection::to_here ? 1 : 0, std::memory_order_relaxed);
   note_sending();
   offer_.claims.store(JointClaims{++offers_, static_cast<uint8_t>(chunks_), 0, 0}.pack(),
-                      std::memory_order_release);
+                      std::memory_order_relaxed);
   link.segment->header().help_wanted.store(uint64_t{offers_} << 32 | (link.sender.lane() + 1),
                                            std::memory_order_release);
 }

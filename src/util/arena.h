@@ -94,7 +94,7 @@ class Arena {
       uint32_t last = used;
       while (last != 0 && unused[last - 1]) --last;
       release_pages(last, used);
-      high_water_.store(last, std::memory_order_release);
+      high_water_.store(last, std::memory_order_relaxed);
       // Objects with low indexes are used first.
       for (uint32_t index = last; index != 0; --index)
         if (unused[index - 1]) release(index - 1);
@@ -131,7 +131,8 @@ class Arena {
   void take_all_free(const Action& action) noexcept {
     uint64_t head = free_head_.load(std::memory_order_relaxed);
     while (!free_head_.compare_exchange_weak(head, ((head >> 32) + 1) << 32 | no_index,
-                                             std::memory_order_acquire)) {
+                                             std::memory_order_acquire,
+                                             std::memory_order_relaxed)) {
     }
     for (auto index = static_cast<uint32_t>(head); index != no_index;
          index = objects_[index].next_free.load(std::memory_order_relaxed))

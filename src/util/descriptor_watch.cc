@@ -46,13 +46,13 @@ bool DescriptorWatch::control(int operation, uint32_t events) noexcept {
 }
 
 void DescriptorWatch::enable() noexcept {
-  if (enabled_.exchange(true, std::memory_order_acq_rel)) return;
+  if (enabled_.exchange(true, std::memory_order_release)) return;
   control(attached_ ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, EPOLLIN);
   attached_ = true;
 }
 
 void DescriptorWatch::disable() noexcept {
-  if (enabled_.exchange(false, std::memory_order_acq_rel)) control(EPOLL_CTL_MOD, 0);
+  if (enabled_.exchange(false, std::memory_order_relaxed)) control(EPOLL_CTL_MOD, 0);
 }
 
 void DescriptorWatch::detach() noexcept {
@@ -76,9 +76,10 @@ void DescriptorWatch::run() noexcept {
       if (count == 0) continue;
       if (event.data.fd == stop_event_.get()) return;
     }
-    // The watch is disabled before the poller is notified, which may enable it again at once.
-    enabled_.store(false, std::memory_order_release);
-    noticed_->store(true, std::memory_order_seq_cst);
+    // The watch is disabled before the poller is notified, which may enable it again at once. If it
+    // has found the watch enabled just now, the notice follows its reset.
+    enabled_.exchange(false, std::memory_order_acquire);
+    noticed_->store(true, std::memory_order_relaxed);
     doorbell_->ring_if_sleeping();
   }
 }

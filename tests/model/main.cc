@@ -137,9 +137,15 @@ constexpr Row protocols[] = {
     {"send_queue", send_queue},
     {"rank_map", rank_map},
     {"connection_timers", connection_timers},
+    {"descriptor_watch", descriptor_watch},
+    {"joint_copy", joint_copy},
+    {"awaited_puts", awaited_puts},
+    {"operation_table", operation_table},
+    {"peer_table", peer_table},
     {"gasnet_node_stage", gasnet_node_stage},
     {"gasnet_near_ring", gasnet_near_ring},
     {"gasnet_barrier", gasnet_barrier},
+    {"gasnet_records", gasnet_records},
 };
 
 }  // namespace

@@ -54,9 +54,15 @@ Protocol arena();
 Protocol send_queue();
 Protocol rank_map();
 Protocol connection_timers();
+Protocol descriptor_watch();
+Protocol joint_copy();
+Protocol awaited_puts();
+Protocol operation_table();
+Protocol peer_table();
 Protocol gasnet_node_stage();
 Protocol gasnet_near_ring();
 Protocol gasnet_barrier();
+Protocol gasnet_records();
 
 // The system calls that the checker replaces.
 inline void membarrier() { syscall(SYS_membarrier, 0, 0, 0); }

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
@@ -20,6 +21,7 @@ namespace lintel::model {
 namespace {
 
 Sites* sites = nullptr;
+constexpr size_t most_mapped_bytes = 64 << 10;
 
 // The exploration that runs this thread; nullptr in the set-up and at the end, and if none runs.
 // Until it goes, memory is allocated for the checker.
@@ -192,6 +194,9 @@ void __tsan_read_range(void* at, size_t bytes) { model::plain(at, bytes, false, 
 void __tsan_write_range(void* at, size_t bytes) { model::plain(at, bytes, true, SITE); }
 void __tsan_vptr_read(void** at) { model::plain(at, sizeof(void*), false, SITE); }
 void __tsan_vptr_update(void** at, void*) { model::plain(at, sizeof(void*), true, SITE); }
+// Of util/peer_order.h: the models have all processes.
+void __tsan_acquire(void*) {}
+void __tsan_release(void*) {}
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
@@ -243,7 +248,9 @@ int __wrap_sched_yield() { return 0; }
 void* __real_mmap(void* at, size_t bytes, int protection, int flags, int descriptor, off_t offset);
 void* __wrap_mmap(void* at, size_t bytes, int protection, int flags, int descriptor, off_t offset) {
   model::Explorer* const now = model::Explorer::current();
-  if (now != nullptr && now->in_model) return now->allocate(bytes);
+  // Pools reserve more than a model uses.
+  if (now != nullptr && now->in_model)
+    return now->allocate(std::min(bytes, model::most_mapped_bytes));
   return __real_mmap(at, bytes, protection, flags, descriptor, offset);
 }
 int __wrap_munmap(void*, size_t) { return 0; }

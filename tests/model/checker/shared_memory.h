@@ -35,7 +35,7 @@ class SharedMemory {
   [[nodiscard]] bool was_written(uintptr_t address) const noexcept;
 
  private:
-  static constexpr size_t part_bytes = 64 << 10;
+  static constexpr size_t part_bytes = 256 << 10;
   static constexpr size_t parts = most_threads + 1;
   struct Shadow {
     uint32_t execution = 0;

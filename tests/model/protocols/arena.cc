@@ -33,7 +33,7 @@ struct Pool {
     object.value = 1;
     arena.release(index);
   }
-  // Takes two, gives back the first: for the tag against ABA.
+  // Takes two, gives back the first while it holds the second: for the tag against ABA.
   void use_two() {
     const uint32_t first = arena.allocate();
     const uint32_t second = arena.allocate();
@@ -46,12 +46,81 @@ struct Pool {
     if (second == arena.no_index) return;
     require(arena.at(second).value == 1, "the object is free");
     arena.at(second).value = 2;
+    arena.at(second).value = 1;
+    arena.release(second);
+  }
+  void all_free() {
+    bool taken[capacity]{};
+    for (uint32_t i = 0; i < capacity; ++i) {
+      const uint32_t index = arena.allocate();
+      require(index < capacity && !taken[index], "each object is free once");
+      taken[index] = true;
+    }
   }
   // Any index that was ever handed out names a constructed object.
   void look() {
     if (arena.contains(0)) require(!arena.at(0).handle.is(1), "the object is constructed");
   }
   void grow_only() { static_cast<void>(arena.allocate()); }
+};
+
+// The poller gives memory back while another thread releases the object that used it last.
+struct Trimmed {
+  Arena<Object> arena;
+  uint32_t held = 0;
+  Trimmed() {
+    require(arena.open(2), "memory");
+    const uint32_t other = arena.allocate();
+    arena.release(arena.allocate());
+    held = arena.allocate();
+    arena.release(other);
+  }
+  void release() {
+    arena.at(held).value = 1;
+    arena.release(held);
+  }
+  void trim() { arena.trim(); }
+  void trim_and_use() {
+    trim();
+    use_once();
+  }
+  void use_once() {
+    const uint32_t index = arena.allocate();
+    if (index == arena.no_index) return;
+    require(arena.at(index).value == 1, "the object is free");
+    arena.at(index).value = 2;
+    arena.at(index).value = 1;
+    arena.release(index);
+  }
+  void all_free() {
+    require(arena.allocate() + arena.allocate() == 1, "each object is free once");
+    require(arena.allocate() == arena.no_index, "there are no more");
+  }
+};
+
+// Threads that come one after the other, without an order by that.
+struct InTurn : Pool<1, 0> {
+  std::atomic<uint32_t> turn{0};
+  template <uint32_t number, typename Action>
+  void act(const Action& action) {
+    while (turn.load(std::memory_order_relaxed) != number) {
+    }
+    action();
+    turn.store(number + 1, std::memory_order_relaxed);
+  }
+  template <uint32_t number>
+  void allocate() {
+    act<number>([this] { static_cast<void>(arena.allocate()); });
+  }
+  void trim() {
+    act<0>([this] {
+      arena.release(arena.allocate());
+      arena.trim();
+    });
+  }
+  void allocate_after_trim() {
+    act<1>([this] { require(arena.allocate() == 0, "the object is free"); });
+  }
 };
 
 // An object is made, ended and made again. Who holds its first handle sees its first life, or that
@@ -86,24 +155,28 @@ struct Lives {
 
 Protocol arena() {
   using Fresh = Pool<2, 0>;
-  using Used = Pool<2, 2>;
+  using Used = Pool<3, 3>;
   using One = Pool<1, 1>;
-  return {
-      "Arena, LiveHandle",
-      {"util/arena.h", "core/events/live_handle.h"},
-      {share<Fresh>("fresh objects", {&Fresh::use_once, &Fresh::use_once}),
-       share<Fresh>("construction", {&Fresh::look, &Fresh::grow_only}),
-       share<One>("one object", {&One::use_once, &One::use_once, &One::use_once}),
-       share<Used>("stale head", {&Used::use_once, &Used::use_two}),
-       share<Lives>("handles", {&Lives::make, &Lives::use}),
-       share<Lives>("ends", {&Lives::make, &Lives::end, &Lives::end})},
-      {{"LiveHandle::end exchange acq_rel -> acquire",
-        "the pool releases the object to its next holder"},
-       {"LiveHandle::generation load acquire -> relaxed",
-        "callers hold a lock or acquire afterwards"},
-       {"allocate_fresh#1 store release -> relaxed", "nothing was changed"},
-       {"allocate exchange acquire -> relaxed", "the load of the head acquired it"},
-       {"allocate failed exchange acquire -> relaxed", "the exchange that succeeds acquires it"}}};
+  return {"Arena, LiveHandle",
+          {"util/arena.h", "core/events/live_handle.h"},
+          {share<Fresh>("fresh objects", {&Fresh::use_once, &Fresh::use_once}),
+           share<Fresh>("construction", {&Fresh::look, &Fresh::grow_only}),
+           share<One>("one object", {&One::use_once, &One::use_once, &One::use_once}),
+           share<Used>("stale head", {&Used::use_once, &Used::use_two}, &Used::all_free),
+           share<InTurn>("no more fresh objects",
+                         {&InTurn::allocate<0>, &InTurn::allocate<1>, &InTurn::allocate<2>}),
+           share<Trimmed>("trimmed, released", {&Trimmed::trim_and_use, &Trimmed::release},
+                          &Trimmed::all_free),
+           share<Trimmed>("trimmed, used", {&Trimmed::trim, &Trimmed::use_once}),
+           share<InTurn>("trimmed, used later", {&InTurn::trim, &InTurn::allocate_after_trim}),
+           share<Lives>("handles", {&Lives::make, &Lives::use}),
+           share<Lives>("ends", {&Lives::make, &Lives::end, &Lives::end})},
+          {{"LiveHandle::end exchange acq_rel -> acquire",
+            "the pool releases the object to its next holder"},
+           {"LiveHandle::generation load acquire -> relaxed",
+            "callers hold a lock or acquire afterwards"},
+           {"allocate exchange acquire -> relaxed",
+            "the load of the head acquired it; no weaker than for a failure"}}};
 }
 
 }  // namespace lintel::model

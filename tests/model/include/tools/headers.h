@@ -13,3 +13,4 @@
 using gex_Rank_t = uint32_t;
 using gex_AM_Index_t = uint8_t;
 using gex_AM_Arg_t = int32_t;
+using gasnett_tick_t = uint64_t;
