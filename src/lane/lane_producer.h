@@ -81,7 +81,7 @@ class LaneProducer {
 
   // After queue_full, from any thread: false as long as the consumer released nothing more.
   [[nodiscard]] bool room_appeared() const noexcept {
-    return lane_->released.load(std::memory_order_acquire) !=
+    return lane_->released.load(std::memory_order_relaxed) !=
            full_at_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] LaneControl& control() const noexcept { return *lane_; }

@@ -79,17 +79,20 @@ Descriptor open_own(const std::string& path) noexcept {
   return directory;
 }
 
-// The first of these that is a directory of this user, other than `except`.
+// The first of these that is a directory of this user, other than `except`. If there is none, errno
+// is ENOENT; EAGAIN if one was removed meanwhile.
 std::optional<PrivateDirectory> open_first(const Names& names, const std::vector<uint64_t>& numbers,
                                            const std::string& except) {
+  int error = ENOENT;
   for (const uint64_t number : numbers) {
     std::string path = names.path(number);
     if (path == except) continue;
     Descriptor directory = open_own(path);
     if (directory.is_open()) return PrivateDirectory{std::move(path), std::move(directory)};
     if (is_without_resources(errno)) return {};
+    if (errno == ENOENT) error = EAGAIN;
   }
-  errno = ENOENT;
+  errno = error;
   return {};
 }
 
@@ -113,7 +116,10 @@ std::optional<PrivateDirectory> open_private_directory(const std::string& root, 
   for (unsigned attempt = 0; attempt < attempts; ++attempt) {
     if (!names.find_taken(taken)) return {};
     std::optional<PrivateDirectory> found = open_first(names, taken, "");
-    if (found || !make || is_without_resources(errno)) return found;
+    if (found || is_without_resources(errno)) return found;
+    // A process that has just finished removed it. Who starts now does not take another name.
+    if (errno == EAGAIN) continue;
+    if (!make) return {};
     path = names.path(first_free(taken));
     if (make_directory(path.c_str(), S_IRWXU)) {
       const bool is_own = open_own(path).is_open();

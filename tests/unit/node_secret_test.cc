@@ -9,9 +9,11 @@
 #include <array>
 #include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include <gtest/gtest.h>
 
+#include "shm/private_directory.h"
 #include "shm/segment_directory.h"
 #include "shm_test_support.h"
 #include "support/system_calls.h"
@@ -267,6 +269,28 @@ TEST(PrivateDirectory, IsTheSameForAllWhoStartAtOnce) {
     board->finish.store(1);
     for (ChildProcess& child : children) EXPECT_EQ(child.wait(), 0);
   }
+}
+
+// A process that starts does not take another name for that of one that just finishes: a third one
+// that starts might take the first name again.
+TEST(PrivateDirectory, KeepsItsNameWhileOthersRemoveIt) {
+  const test::EmptySegmentRoot root;
+  const std::string first = segment_root() + "/lintel." + std::to_string(geteuid());
+  std::atomic<int> starters{2};
+  std::atomic<int> others{0};
+  const auto start = [&] {
+    for (int i = 0; i < 20'000 && others.load() == 0; ++i) {
+      const auto found = open_private_directory(segment_root(), true);
+      if (!found || found->path != first) ++others;
+    }
+    --starters;
+  };
+  std::thread one(start);
+  std::thread another(start);
+  while (starters.load() != 0) rmdir(first.c_str());
+  one.join();
+  another.join();
+  EXPECT_EQ(others.load(), 0);
 }
 
 // Files and directories of the library under any umask. Root may open what nobody else may, so

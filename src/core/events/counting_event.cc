@@ -107,7 +107,7 @@ void CountingEvent::set(ptl_ct_event_t value) noexcept {
   ReleaseBatch released;
   lock_.lock();
   failure_.store(value.failure, std::memory_order_release);
-  const uint64_t old = success_.exchange(value.success, std::memory_order_seq_cst);
+  const uint64_t old = success_.exchange(value.success, std::memory_order_acq_rel);
   sets_.store(sets_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   Move reached = next_move();
   reached.value = std::max(old, value.success);
@@ -143,7 +143,7 @@ bool CountingEvent::fire_locked(Move reached_value, ReleaseBatch& released, Move
   // what the value reached.
   const uint64_t value = reached_value.sets == sets_.load(std::memory_order_relaxed)
                              ? reached_value.value
-                             : success_.load(std::memory_order_seq_cst);
+                             : success_.load(std::memory_order_relaxed);
   TriggeredOperation* const first =
       handle.generation() == reached_value.use ? queue_.pop_reached(value) : nullptr;
   if (first == nullptr) {  // another thread took them, or the counter was freed
@@ -197,7 +197,7 @@ bool CountingEvent::apply(const TriggeredOperation& operation, Move& move) noexc
   }
   move = target.next_move();
   move.use = operation.target_generation;
-  if (count.failure != 0) target.failure_.fetch_add(count.failure, std::memory_order_seq_cst);
+  if (count.failure != 0) target.failure_.fetch_add(count.failure, std::memory_order_release);
   if (count.success == 0) return false;
   move.value = target.success_.fetch_add(count.success, std::memory_order_seq_cst) + count.success;
   return target.reaches_threshold(move.value);
@@ -242,7 +242,7 @@ TriggeredOperation* CountingEvent::take_all() noexcept {
   // A thread that saw the value may rely on the execution of all operations that it reached, even
   // if the thread that moved the counter has not run them yet (spec 3.16).
   const Move now = next_move();
-  fire(success_.load(std::memory_order_seq_cst), now.use, now.sets);
+  fire(success_.load(std::memory_order_relaxed), now.use, now.sets);
   Chain waiting;
   lock_.lock();
   while (TriggeredOperation* operation = queue_.pop_reached(TriggerQueue::no_threshold))

@@ -50,15 +50,16 @@ class alignas(128) CountingEvent {
   // Modulo 2^64 (spec 3.14). Any thread; fires what is reached before it returns, or leaves that to
   // the thread that is firing, or to the end of the TriggerHold.
   void add_success(uint64_t n) noexcept {
-    // Parts of a Move one by one: a whole one would lie in memory.
+    // Parts of a Move one by one: a whole one would lie in memory. The addition orders the loads:
+    // its store follows them, and set() acquires it.
     const uint32_t use = handle.generation();
-    const uint32_t sets = sets_.load(std::memory_order_acquire);
+    const uint32_t sets = sets_.load(std::memory_order_relaxed);
     const uint64_t value = success_.fetch_add(n, std::memory_order_seq_cst) + n;
     if (gate_->someone_sleeps() || reaches_threshold(value)) [[unlikely]]
       follow_up(value, use, sets);
   }
   void add_failure(uint64_t n) noexcept {
-    failure_.fetch_add(n, std::memory_order_seq_cst);
+    failure_.fetch_add(n, std::memory_order_release);
     gate_->notify();
   }
   // PtlCTSet; may lower the counter. Triggers as add_success() does, and what the old value reached

@@ -320,7 +320,7 @@ class EventQueue {
     std::atomic_thread_fence(std::memory_order_acquire);
     if (slot.sequence.load(std::memory_order_relaxed) != complete) [[unlikely]]
       return false;
-    return ring.head.compare_exchange_strong(head, position + one_event, std::memory_order_release,
+    return ring.head.compare_exchange_strong(head, position + one_event, std::memory_order_relaxed,
                                              std::memory_order_relaxed);
   }
 

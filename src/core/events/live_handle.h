@@ -23,14 +23,14 @@ class LiveHandle {
   // Ends the life of the object. If several threads call this for one handle, one gets true.
   [[nodiscard]] bool end(uint64_t handle) noexcept {
     return word_.compare_exchange_strong(handle, (handle + one_generation) | no_index,
-                                         std::memory_order_acq_rel, std::memory_order_relaxed);
+                                         std::memory_order_acquire, std::memory_order_relaxed);
   }
   [[nodiscard]] bool is(uint64_t handle) const noexcept {
     return word_.load(std::memory_order_acquire) == handle;
   }
   // Differs between lives, and between a life and its end.
   [[nodiscard]] uint32_t generation() const noexcept {
-    return static_cast<uint32_t>(word_.load(std::memory_order_acquire) >> handle_index_bits);
+    return static_cast<uint32_t>(word_.load(std::memory_order_relaxed) >> handle_index_bits);
   }
 
  private:

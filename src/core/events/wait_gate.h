@@ -41,7 +41,7 @@ class WaitGate {
   // then finish().
   [[nodiscard]] uint32_t prepare() noexcept {
     announce();
-    const uint32_t seen = word_.load(std::memory_order_acquire);
+    const uint32_t seen = word_.load(std::memory_order_relaxed);
     heavy_fence();
     return seen;
   }

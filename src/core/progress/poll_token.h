@@ -50,9 +50,9 @@ class PollToken {
            wanted_in_passing_.load(std::memory_order_relaxed);
   }
 
-  // A waiting thread sleeps with the token.
-  void set_asleep(bool asleep) noexcept { asleep_.store(asleep, std::memory_order_release); }
-  [[nodiscard]] bool asleep() const noexcept { return asleep_.load(std::memory_order_acquire); }
+  // A waiting thread sleeps with the token. hand_off() releases this, and handoffs() acquires it.
+  void set_asleep(bool asleep) noexcept { asleep_.store(asleep, std::memory_order_relaxed); }
+  [[nodiscard]] bool asleep() const noexcept { return asleep_.load(std::memory_order_relaxed); }
 
   // A waiting thread that slept with the token has left: wakes the thread that waits for that.
   void hand_off() noexcept;

@@ -171,11 +171,7 @@ Protocol arena() {
            share<InTurn>("trimmed, used later", {&InTurn::trim, &InTurn::allocate_after_trim}),
            share<Lives>("handles", {&Lives::make, &Lives::use}),
            share<Lives>("ends", {&Lives::make, &Lives::end, &Lives::end})},
-          {{"LiveHandle::end exchange acq_rel -> acquire",
-            "the pool releases the object to its next holder"},
-           {"LiveHandle::generation load acquire -> relaxed",
-            "callers hold a lock or acquire afterwards"},
-           {"allocate exchange acquire -> relaxed",
+          {{"allocate exchange acquire -> relaxed",
             "the load of the head acquired it; no weaker than for a failure"}}};
 }
 

@@ -135,7 +135,7 @@ Protocol lane_cells() {
            share<Near>("bursts", {&Near::send, &Near::receive<2, false>}),
            share<Far>("byte ring", {&Far::send, &Far::receive<2, false>}),
            share<Sleeps>("sleep for room", {&Sleeps::send_and_sleep, &Sleeps::receive<1, true>})},
-          {{"room_appeared load acquire -> relaxed", "only a hint: refresh_room() acquires"}}};
+          {}};
 }
 
 }  // namespace lintel::model

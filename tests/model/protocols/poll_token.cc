@@ -143,8 +143,7 @@ Protocol poll_token() {
        share<Rounds>("end of a round", {&Rounds::reuse, &Rounds::poll}),
        share<Flag>("flag, taken", {&Flag::take, &Flag::set}),
        share<Flag>("flag, looked at", {&Flag::look, &Flag::set})},
-      {{"set_asleep store release -> relaxed", "hand_off() releases it, and handoffs() acquires"},
-       {"asleep load acquire -> relaxed", "hand_off() releases it, and handoffs() acquires"}}};
+      {}};
 }
 
 }  // namespace lintel::model
