@@ -108,7 +108,8 @@ class LaneProducer {
   SendStatus push_far(const MessageHeader& header, const Piece* pieces, unsigned count,
                       uint64_t length) noexcept;
   // Copies the words in which MessageHeader::set() stored it, so that no load waits for stores to
-  // reach the cache. The first word publishes.
+  // reach the cache. The first word publishes. Not as one store of 64 bytes: that of Arm (ST64B)
+  // faults on write-back memory, unless the processor has FEAT_LS64WB.
   [[gnu::always_inline]] void send(LaneCell& cell, const MessageHeader& from,
                                    uint32_t length) noexcept {
     MessageHeader& to = cell.header;

@@ -14,9 +14,9 @@ inline uint64_t now_ns() noexcept {
   return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(t.tv_nsec);
 }
 
-// Keeps the compiler from hoisting loads out of a spin loop. Deliberately no pause instruction: in
-// virtual machines and on recent processors it costs as much as a cache line needs to cross cores,
-// which doubles the latency of a message.
+// Keeps the compiler from hoisting loads out of a spin loop. Deliberately no instruction that waits
+// (pause; isb or wfe on Arm): in virtual machines and on recent processors it costs as much as a
+// cache line needs to cross cores, which doubles the latency of a message.
 inline void spin_hint() noexcept { asm volatile("" ::: "memory"); }
 
 using Clock = uint64_t (*)() noexcept;

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Finds full barriers (dmb ish) of 64-bit Arm in the functions of the path of a short message.
+"""Finds full barriers (dmb ish) of 64-bit Arm in the functions of the path of a short message, and
+atomic operations that do not use the processor's own (LSE) where it has them.
 
 Usage: check_barriers.py <objdump> <addr2line> <library with line numbers>
 
-Each barrier must come from a function of the table `allowed`, which names the models (tests/model)
+The latter are in functions that the compiler calls, __aarch64_ldadd8_rel and the like, which choose at
+run time. Each barrier must come from a function of the table `allowed`, which names the models (tests/model)
 that fail without it. The compiler makes this instruction from fences with more than acquire.
 """
 import pathlib
@@ -68,9 +70,12 @@ def short_name(function):
 
 
 def barriers(objdump, library):
-    """The addresses of full barriers, by function of the path."""
+    """The addresses of full barriers, by function of the path; the functions of it that are missing;
+    the number of calls of functions that choose, and the functions with loops of their own."""
     found = {name: [] for name in path}
     seen = set()
+    choosing = 0
+    loops = set()
     function = None
     for line in output_of(objdump, "-d", "-C", library).splitlines():
         if start := re.match(r"[0-9a-f]+ <(.*)>:$", line):
@@ -80,7 +85,11 @@ def barriers(objdump, library):
         elif instruction := re.match(r"\s*([0-9a-f]+):\s+[0-9a-f]+\s+dmb\s+ish$", line.rstrip()):
             if function in found:
                 found[function].append(instruction[1])
-    return found, [name for name in path if name not in seen]
+        elif re.search(r"\tbl\t.*<__aarch64_(cas|swp|ld(add|set|clr|eor))\d", line):
+            choosing += 1
+        elif re.search(r"\tlda?xr[bh]?\t", line) and not function.startswith("__aarch64_"):
+            loops.add(function)
+    return found, [name for name in path if name not in seen], choosing, loops
 
 
 def origins(addr2line, library, addresses):
@@ -103,8 +112,12 @@ def main():
     models = pathlib.Path(__file__).parent.parent / "model" / "protocols"
     wrong = [f"no model {model}" for _, names in allowed.values() for model in names
              if not (models / f"{model}.cc").exists()]
-    found, missing = barriers(objdump, library)
+    found, missing, choosing, loops = barriers(objdump, library)
     wrong += [f"no function {name} in {library}" for name in missing]
+    wrong += [f"{function} has an atomic operation that is a loop" for function in sorted(loops)]
+    print(f"{choosing} atomic operations use those of the processor where it has them")
+    if choosing == 0:
+        wrong.append("no atomic operation chooses (-moutline-atomics)")
     used = set()
     for function, addresses in found.items():
         counts = {}
