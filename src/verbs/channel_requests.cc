@@ -46,8 +46,8 @@ void ChannelRequests::on_async_event(const ibv_async_event& event) noexcept {
 }
 
 ChannelRequests::Broken ChannelRequests::take() noexcept {
-  pending_.store(false, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  // Acquires all that was noted before, or is_pending() stays true.
+  pending_.exchange(false, std::memory_order_acquire);
   return {broken_number_.exchange(0, std::memory_order_relaxed),
           queue_lost_.exchange(false, std::memory_order_relaxed)};
 }

@@ -146,6 +146,9 @@ constexpr Row protocols[] = {
     {"gasnet_near_ring", gasnet_near_ring},
     {"gasnet_barrier", gasnet_barrier},
     {"gasnet_records", gasnet_records},
+#if defined(LINTEL_MODEL_VERBS)
+    {"channel_requests", channel_requests},
+#endif
 };
 
 }  // namespace

@@ -63,6 +63,7 @@ Protocol gasnet_node_stage();
 Protocol gasnet_near_ring();
 Protocol gasnet_barrier();
 Protocol gasnet_records();
+Protocol channel_requests();
 
 // The system calls that the checker replaces.
 inline void membarrier() { syscall(SYS_membarrier, 0, 0, 0); }
