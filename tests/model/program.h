@@ -41,7 +41,12 @@ struct Protocol {
   std::vector<Scenario> scenarios;
   std::vector<Unnoticed> unnoticed;
 };
-// One function per file of the folder `protocols`.
+// One function per file of the folder `protocols`. Other lock-free code needs none: what publishes
+// an object or a flag once (MP of the litmus tests), such as tables of interfaces, drivers and
+// handles; counters and hints that order nothing; what has the form of a protocol that is here,
+// such as the barrier of a job (gasnet_barrier), returned events of GASNet (operation_table), room
+// for held messages (poll_token), marks of long calls (doorbell); and states of lanes in the table
+// of a segment, of which each has one writer, and whose waiting claimers look again after a time.
 Protocol spin_lock();
 Protocol doorbell();
 Protocol wait_gate();
