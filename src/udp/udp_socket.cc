@@ -157,7 +157,8 @@ bool UdpSocket::is_source_for(const LinkAddress& to) const noexcept {
 
 void UdpSocket::drain_errors() noexcept {
   const WithoutCancellation scope;
-  errors_pending_.store(false, std::memory_order_relaxed);
+  // An error whose note this overwrites is in the queue, and is read below.
+  errors_pending_.exchange(false, std::memory_order_acquire);
   for (unsigned i = 0; i < most_errors_read; ++i) {
     LinkAddress to;
     alignas(cmsghdr) char control[256];

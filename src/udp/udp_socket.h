@@ -52,7 +52,7 @@ class UdpSocket {
   bool permit_fragments() noexcept;
 
   // Any thread: a call failed with an error that waits in the error queue of the socket.
-  void note_error() noexcept { errors_pending_.store(true, std::memory_order_relaxed); }
+  void note_error() noexcept { errors_pending_.store(true, std::memory_order_release); }
   // The poller: empties that queue. As long as it holds an error, the descriptor is readable.
   void drain_errors() noexcept;
   // The poller: see PacketLink::take_unreachable().
