@@ -63,7 +63,8 @@ FAULTS = [Fault(*fault) for fault in (
     (SHM + "receive_lanes.cc", "if (lane.consumer.ready()) {\n      make_hot(lane);\n      return false;\n    }", "", "a process sleeps although a message waits"),
     (SHM + "receive_lanes.cc", "if (malformed) [[unlikely]]\n    report_malformed(sink, lane);", "", "a malformed message is ignored"),
     # matching, events
-    (CORE + "matching/match_list.cc", "for (MatchNode* left = head_; left != nullptr; left = left->next_in_list) index_->remove(*left);\n  indexed_", "indexed_", "the last entries stay in the index"),
+    (CORE + "matching/match_list.h", "if (not_indexed_ == &node) not_indexed_ = next;", "", "an entry that has left its list is indexed"),
+    (CORE + "matching/match_list.h", "(node != head_ && accepts(*node))", "accepts(*node)", "a rejected entry is offered twice"),
     (CORE + "matching/match_index.cc", "if (best == nullptr || cursors_[i]->sequence < (*best)->sequence) best = &cursors_[i];", "if (best == nullptr || cursors_[i]->sequence > (*best)->sequence) best = &cursors_[i];", "entries match in the wrong order"),
     (CORE + "matching/keyed_header_index.cc", "links_of(links.previous_of_key).next_of_key = following;", "", "an unexpected header is found after its end"),
     (CORE + "matching/unexpected_list.cc", "entry.next_to_add = pool_.header(number).in_list.next;", "{}", "the index follows a header that is gone"),

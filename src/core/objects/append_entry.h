@@ -61,8 +61,7 @@ namespace lintel {
                                              ListEntry& entry) noexcept {
   if (list.size() >= static_cast<size_t>(interface.limits().max_list_size)) [[unlikely]]
     return PTL_LIST_TOO_LONG;
-  if (!list.append(entry)) [[unlikely]]
-    return PTL_NO_SPACE;
+  list.append(entry);
   entry.state = EntryState::linked;
   return PTL_OK;
 }

@@ -50,14 +50,9 @@ ListEntry* take_reserved(NetworkInterface& interface, const HandleFields& handle
 }
 
 const char* reason_of(int code) noexcept {
-  switch (code) {
-    case PTL_NO_SPACE:
-      return "there is no memory";
-    case PTL_LIST_TOO_LONG:
-      return "max_list_size entries are on the list";
-    default:
-      return "the portal table entry must be allocated, and elements of PTL_IOVEC readable";
-  }
+  return code == PTL_LIST_TOO_LONG
+             ? "max_list_size entries are on the list"
+             : "the portal table entry must be allocated, and elements of PTL_IOVEC readable";
 }
 
 }  // namespace
