@@ -63,6 +63,7 @@ FAULTS = [Fault(*fault) for fault in (
     (SHM + "receive_lanes.cc", "if (lane.consumer.ready()) {\n      make_hot(lane);\n      return false;\n    }", "", "a process sleeps although a message waits"),
     (SHM + "receive_lanes.cc", "if (malformed) [[unlikely]]\n    report_malformed(sink, lane);", "", "a malformed message is ignored"),
     # matching, events
+    (CORE + "objects/list_operations.cc", "interface.release_spare_entries();", "", "spare entries count as used"),
     (CORE + "matching/match_list.h", "if (not_indexed_ == &node) not_indexed_ = next;", "", "an entry that has left its list is indexed"),
     (CORE + "matching/match_list.h", "(node != head_ && accepts(*node))", "accepts(*node)", "a rejected entry is offered twice"),
     (CORE + "matching/match_index.cc", "if (best == nullptr || cursors_[i]->sequence < (*best)->sequence) best = &cursors_[i];", "if (best == nullptr || cursors_[i]->sequence > (*best)->sequence) best = &cursors_[i];", "entries match in the wrong order"),

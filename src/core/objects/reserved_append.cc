@@ -86,7 +86,7 @@ void append_reserved(NetworkInterface& interface, const TriggeredEntry& argument
   if (portal == nullptr) return refuse({PTL_NI_UNDELIVERABLE, reason_of(PTL_ARG_INVALID)});
   counter = (description.options & counting_options) != 0 ? counted : nullptr;
   const int code =
-      append_to(interface, interface.matching(), *portal, *entry,
+      append_to(interface, *portal, *entry,
                 {description, counted, arguments.pt_index, arguments.user_ptr}, arguments.list);
   if (code != PTL_OK)
     report_failed_append(interface, arguments, counter, {PTL_NI_UNDELIVERABLE, reason_of(code)});
