@@ -194,7 +194,7 @@ ssize_t CompletionQueue::read(void* buffer, size_t count, fi_addr_t* sources) no
 size_t CompletionQueue::take_events(size_t count, fi_addr_t* sources) noexcept {
   sources_ = sources;
   room_ = count;
-  while (domain_.handle_event() && room_ != 0 && ring_.empty()) {
+  while (domain_.handle_event(room_) && room_ != 0 && ring_.empty()) {
   }
   domain_.finish_events();
   const size_t taken = count - room_;

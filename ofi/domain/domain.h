@@ -8,6 +8,7 @@
 
 #include <rdma/fi_domain.h>
 
+#include "base/assert.h"
 #include "base/limits.h"
 #include "base/object.h"
 #include "domain/event_pump.h"
@@ -68,7 +69,7 @@ class Domain : public fid_domain {
   [[nodiscard]] std::vector<Counter*>& triggers() noexcept { return triggers_; }
 
   // Shorthands of the pump.
-  bool handle_event() { return pump_.handle_event(); }
+  bool handle_event(size_t most) { return pump_.handle_event(most); }
   void finish_events() { pump_.finish(); }
   void progress() { pump_.progress(); }
   void wait_for_event(const Deadline& deadline, unsigned round) { pump_.wait(deadline, round); }
@@ -116,21 +117,13 @@ class Domain : public fid_domain {
   std::vector<Endpoint*> senders_;
 };
 
-inline bool EventPump::handle_event() {
-  if (domain_.watcher().is_taking()) [[unlikely]]
-    return false;
-  ptl_event_t event;
-  const int code = PtlEQGet(domain_.network().events(), &event);
-  if (code == PTL_OK) [[likely]] {
-    handle_(domain_, event);
-    return true;
-  }
-  if (code == PTL_EQ_EMPTY) {
-    found_nothing();
-    return false;
-  }
-  take(event, code);
-  return code == PTL_EQ_DROPPED;
+inline bool EventPump::handle_event(size_t most) {
+  OFI_ASSERT(!is_handling_);
+  if (next_taken_ == taken_ && !take_events(most)) return false;
+  is_handling_ = true;
+  handle_(domain_, events_[next_taken_++]);
+  is_handling_ = false;
+  return true;
 }
 
 }  // namespace lintel::ofi

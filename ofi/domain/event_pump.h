@@ -49,8 +49,9 @@ class EventPump {
     most_transmits_ = events / 4;
   }
 
-  // Handles the next event. False: there is none, or the watcher takes it.
-  bool handle_event();
+  // Handles the next event, and takes up to `most` of them out of Portals when it is the first.
+  // False: there is none, or the watcher takes it.
+  bool handle_event(size_t most = 1);
   // After handle_event(): posts receives for which there is room now.
   void finish() {
     if (!delayed_.empty()) [[unlikely]]
@@ -89,6 +90,9 @@ class EventPump {
   void remove_deferral() noexcept { --deferrals_; }
 
  private:
+  static constexpr unsigned most_taken = 16;
+
+  [[nodiscard]] bool take_events(size_t most);
   void found_nothing();
   void post_delayed();
   void report_loss();
@@ -96,6 +100,11 @@ class EventPump {
   Domain& domain_;
   const EventHandler handle_;
   const PeerCheck check_peers_;
+  // Events that were taken and are not handled yet.
+  bool is_handling_ = false;  // handlers take no events
+  unsigned next_taken_ = 0;
+  unsigned taken_ = 0;
+  ptl_event_t events_[most_taken];
   size_t receives_ = 0;   // posted, so their events fit in the queue
   size_t transmits_ = 0;  // pending
   unsigned empty_looks_ = 0;

@@ -9,6 +9,7 @@
 #include "core/objects/event_queue_use.h"
 #include "core/progress/wait.h"
 #include "portals4.h"
+#include "portals4_lintel.h"
 #include "util/log.h"
 
 using namespace lintel;
@@ -19,6 +20,7 @@ namespace {
 constexpr Call eq_alloc{"PtlEQAlloc", "spec 3.13.5"};
 constexpr Call eq_free{"PtlEQFree", "spec 3.13.6"};
 constexpr Call eq_get{"PtlEQGet", "spec 3.13.7"};
+constexpr Call eq_get_many{"PtlLintelEQGetMany", "portals4_lintel.h"};
 constexpr Call eq_wait{"PtlEQWait", "spec 3.13.8"};
 constexpr Call eq_poll{"PtlEQPoll", "spec 3.13.9"};
 
@@ -241,6 +243,25 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
   PassingPolls& polls = found.interface->physical().passing_polls();
   if (polls.spares(found.object->queue.round_seen)) return PTL_EQ_EMPTY;
   return poll_for_get(polls, *found.object, eq_handle, event);
+}
+
+int PtlLintelEQGetMany(ptl_handle_eq_t eq_handle, ptl_event_t* events, unsigned int most,
+                       unsigned int* count) noexcept {
+  const EventQueueOfInterface found = resolve_event_queue(eq_handle);
+  if (found.object == nullptr) [[unlikely]]
+    return refuse_handle(eq_get_many, "eq_handle", eq_handle, HandleType::event_queue);
+  if (events == nullptr) return refuse_null(eq_get_many, "events");
+  if (count == nullptr) return refuse_null(eq_get_many, "count");
+  if (most == 0) return refuse(PTL_ARG_INVALID, eq_get_many, "most", most, "must not be 0");
+  EventQueue& queue = found.object->queue;
+  *count = queue.get_ready(events, most);
+  if (*count != 0) [[likely]]
+    return PTL_OK;
+  const int code = PtlEQGet(eq_handle, events);
+  if (code == PTL_OK || code == PTL_EQ_DROPPED) *count = 1;
+  // A poll often brings several.
+  if (code == PTL_OK) *count += queue.get_ready(events + 1, most - 1);
+  return code;
 }
 
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {

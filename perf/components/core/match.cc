@@ -100,8 +100,7 @@ void append_many(benchmark::State& state) {
     nodes[i].criteria = unwanted(static_cast<Mix>(state.range(0)), i + 1);
   MatchList list;
   for (auto _ : state) {
-    for (MatchNode& node : nodes)
-      list.append(node);
+    for (MatchNode& node : nodes) list.append(node);
     for (MatchNode& node : nodes) list.remove(node);
   }
   state.SetItemsProcessed(state.iterations() * state.range(1));
@@ -112,8 +111,7 @@ void take_head(benchmark::State& state) {
   MatchList list;
   list.set_matching(false);
   std::vector<MatchNode> nodes(1024);
-  for (MatchNode& node : nodes)
-    list.append(node);
+  for (MatchNode& node : nodes) list.append(node);
   for (auto _ : state) {
     MatchNode* head = list.head();
     list.remove(*head);
