@@ -69,7 +69,8 @@ class Domain : public fid_domain {
   [[nodiscard]] std::vector<Counter*>& triggers() noexcept { return triggers_; }
 
   // Shorthands of the pump.
-  bool handle_event(size_t most) { return pump_.handle_event(most); }
+  bool handle_event() { return pump_.handle_event(); }
+  bool handle_next(size_t most) { return pump_.handle_next(most); }
   void finish_events() { pump_.finish(); }
   void progress() { pump_.progress(); }
   void wait_for_event(const Deadline& deadline, unsigned round) { pump_.wait(deadline, round); }
@@ -117,13 +118,35 @@ class Domain : public fid_domain {
   std::vector<Endpoint*> senders_;
 };
 
-inline bool EventPump::handle_event(size_t most) {
-  OFI_ASSERT(!is_handling_);
+inline bool EventPump::handle_event() {
+  if (next_taken_ != taken_) return handle_next(1);
+  if (domain_.watcher().is_taking()) [[unlikely]]
+    return false;
+  ptl_event_t event;
+  const int code = PtlEQGet(domain_.network().events(), &event);
+  if (code == PTL_OK) [[likely]] {
+    handle(event);
+    return true;
+  }
+  if (code == PTL_EQ_EMPTY) {
+    found_nothing();
+    return false;
+  }
+  take(event, code);
+  return code == PTL_EQ_DROPPED;
+}
+
+inline bool EventPump::handle_next(size_t most) {
   if (next_taken_ == taken_ && !take_events(most)) return false;
-  is_handling_ = true;
-  handle_(domain_, events_[next_taken_++]);
-  is_handling_ = false;
+  handle(events_[next_taken_++]);
   return true;
+}
+
+inline void EventPump::handle(const ptl_event_t& event) {
+  OFI_ASSERT(!is_handling_);
+  is_handling_ = true;
+  handle_(domain_, event);
+  is_handling_ = false;
 }
 
 }  // namespace lintel::ofi

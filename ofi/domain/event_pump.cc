@@ -44,13 +44,13 @@ void EventPump::found_nothing() {
 void EventPump::take(const ptl_event_t& event, int code) {
   if (code == PTL_EQ_DROPPED) [[unlikely]]
     report_loss();
-  if (code == PTL_OK || code == PTL_EQ_DROPPED) handle_(domain_, event);
+  if (code == PTL_OK || code == PTL_EQ_DROPPED) handle(event);
 }
 
 void EventPump::progress() {
-  for (unsigned i = 0; (i < most_events || next_taken_ != taken_) && handle_event(most_taken);
-       ++i) {
-  }
+  bool more = handle_event();
+  for (unsigned i = 1; more && (i < most_events || next_taken_ != taken_); ++i)
+    more = handle_next(most_taken);
   finish();
 }
 
@@ -63,7 +63,7 @@ void EventPump::check_peers() {
 
 void EventPump::drain() {
   domain_.watcher().pause();
-  while (handle_event(most_taken)) {
+  while (handle_next(most_taken)) {
   }
 }
 

@@ -49,9 +49,11 @@ class EventPump {
     most_transmits_ = events / 4;
   }
 
-  // Handles the next event, and takes up to `most` of them out of Portals when it is the first.
-  // False: there is none, or the watcher takes it.
-  bool handle_event(size_t most = 1);
+  // Handles the next event. False: there is none, or the watcher takes it.
+  bool handle_event();
+  // The same after handle_event(). Takes up to `most` events out of Portals at once: one by one is
+  // faster if there is only one.
+  bool handle_next(size_t most);
   // After handle_event(): posts receives for which there is room now.
   void finish() {
     if (!delayed_.empty()) [[unlikely]]
@@ -92,6 +94,7 @@ class EventPump {
  private:
   static constexpr unsigned most_taken = 16;
 
+  void handle(const ptl_event_t& event);
   [[nodiscard]] bool take_events(size_t most);
   void found_nothing();
   void post_delayed();

@@ -124,6 +124,16 @@ struct BriefQueueWait {
                                                                                     : PTL_EQ_EMPTY;
 }
 
+// PtlEQGet() when the queue is empty.
+[[gnu::always_inline]] inline int get_after_poll(const EventQueueOfInterface& found,
+                                                 ptl_handle_eq_t handle,
+                                                 ptl_event_t* event) noexcept {
+  PassingPolls& polls = found.interface->physical().passing_polls();
+  return polls.spares(found.object->queue.round_seen)
+             ? PTL_EQ_EMPTY
+             : poll_for_get(polls, *found.object, handle, event);
+}
+
 [[gnu::cold, gnu::noinline]] int refuse_poll(const ptl_handle_eq_t* handles, unsigned size,
                                              const ptl_event_t* event,
                                              const unsigned* which) noexcept {
@@ -240,9 +250,7 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
   if (status == GetStatus::ok) return PTL_OK;
   if (status == GetStatus::contended) [[unlikely]]
     return code_of(found.object->queue.get_slowly(event));
-  PassingPolls& polls = found.interface->physical().passing_polls();
-  if (polls.spares(found.object->queue.round_seen)) return PTL_EQ_EMPTY;
-  return poll_for_get(polls, *found.object, eq_handle, event);
+  return get_after_poll(found, eq_handle, event);
 }
 
 int PtlLintelEQGetMany(ptl_handle_eq_t eq_handle, ptl_event_t* events, unsigned int most,
@@ -253,14 +261,12 @@ int PtlLintelEQGetMany(ptl_handle_eq_t eq_handle, ptl_event_t* events, unsigned 
   if (events == nullptr) return refuse_null(eq_get_many, "events");
   if (count == nullptr) return refuse_null(eq_get_many, "count");
   if (most == 0) return refuse(PTL_ARG_INVALID, eq_get_many, "most", most, "must not be 0");
-  EventQueue& queue = found.object->queue;
-  *count = queue.get_ready(events, most);
-  if (*count != 0) [[likely]]
+  const GetStatus status = found.object->queue.try_get_several(events, most, *count);
+  if (status == GetStatus::ok) [[likely]]
     return PTL_OK;
-  const int code = PtlEQGet(eq_handle, events);
-  if (code == PTL_OK || code == PTL_EQ_DROPPED) *count = 1;
-  // A poll often brings several.
-  if (code == PTL_OK) *count += queue.get_ready(events + 1, most - 1);
+  const int code = status == GetStatus::empty ? get_after_poll(found, eq_handle, events)
+                                              : code_of(found.object->queue.get_slowly(events));
+  *count = code == PTL_OK || code == PTL_EQ_DROPPED ? 1 : 0;
   return code;
 }
 

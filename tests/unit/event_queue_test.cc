@@ -212,7 +212,9 @@ TEST_F(EventQueueTest, AgreesWithModelAcrossWrapOfPositions) {
       } else if (random() % 2 == 0) {
         const unsigned most = 1 + random() % 5;
         ptl_event_t events[5];
-        const unsigned count = queue.get_ready(events, most);
+        unsigned count = 0;
+        const GetStatus status = queue.try_get_several(events, most, count);
+        ASSERT_EQ(status, lost ? GetStatus::contended : GetStatus::ok);
         ASSERT_EQ(count, lost ? 0 : std::min<size_t>(most, model.size()));
         for (unsigned i = 0; i < count; ++i) {
           ASSERT_EQ(events[i].hdr_data, model.front());
@@ -397,9 +399,11 @@ class EventQueueThreadsTest : public testing::Test {
       const bool last_look = writers_done_.load() == writer_count;
       if (look % 2 == 0) {
         ptl_event_t several[3];
-        const unsigned count = queue.get_ready(several, 3);
-        for (unsigned i = 0; i < count; ++i) take(several[i], GetStatus::ok);
-        if (count != 0) continue;
+        unsigned count = 0;
+        if (queue.try_get_several(several, 3, count) == GetStatus::ok) {
+          for (unsigned i = 0; i < count; ++i) take(several[i], GetStatus::ok);
+          continue;
+        }
       }
       const GetStatus status = queue.get(&event);
       if (status == GetStatus::empty) {

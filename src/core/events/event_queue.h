@@ -155,21 +155,26 @@ class EventQueue {
     }
     return GetStatus::contended;
   }
-  // Takes at most `most` events, the oldest first, with one locked instruction. Returns how many;
-  // 0: none is to be had at once, get() finds out why.
-  [[nodiscard]] unsigned get_ready(ptl_event_t* events, unsigned most) noexcept {
+  // try_get() for at most `most` events, the oldest first, with one locked instruction. `count`:
+  // how many were taken if the result is ok.
+  [[nodiscard]] GetStatus try_get_several(ptl_event_t* events, unsigned most,
+                                          unsigned& count) noexcept {
     Ring& ring = *ring_.load(std::memory_order_acquire);
     uint64_t head = ring.head.load(std::memory_order_relaxed);
     uint64_t position = head;
-    unsigned count = 0;
+    count = 0;
     for (; count < most && copy_complete(ring, ring.slot(position), position, events[count]);
          ++count)
       position += one_event;
+    if (count == 0) {
+      const uint64_t sequence = ring.slot(head).sequence.load(std::memory_order_relaxed);
+      return static_cast<int64_t>(sequence - ring.complete_at(head)) < 0 ? GetStatus::empty
+                                                                         : GetStatus::contended;
+    }
     // The fence of copy_complete() orders the copies before this.
-    return count != 0 &&
-                   ring.head.compare_exchange_strong(head, position, std::memory_order_relaxed)
-               ? count
-               : 0;
+    return ring.head.compare_exchange_strong(head, position, std::memory_order_relaxed)
+               ? GetStatus::ok
+               : GetStatus::contended;
   }
   // get() for a slot at the head that is not complete, was overwritten or was taken by another
   // reader.
