@@ -297,13 +297,17 @@ TEST_P(DeviceMemoryTest, AReplyThatCannotBeCopiedFails) {
   expect(arrived_, PTL_EVENT_GET);
 }
 
-// The device copies all of it at once, and the processor nothing.
+// The device copies all of it at once, and the processor nothing. A short message costs two waits
+// for the driver.
 TEST_P(DeviceMemoryTest, CopiesBetweenDevicesAreFew) {
   append(destination_, bytes);
   put(md_, bytes);
   expect_put(bytes);
   EXPECT_EQ(kind_.started, GetParam() ? 1 : 2 * bytes / StagingBuffers::buffer_bytes);
   EXPECT_EQ(kind_.synchronous, 0u);
+  put(md_, 8);
+  expect_put(8);
+  EXPECT_EQ(kind_.synchronous, 2u);
 }
 
 TEST_P(DeviceMemoryTest, FreedMemoryIsAFault) {
