@@ -107,4 +107,8 @@ FAULTS = [Fault(*fault) for fault in (
     ("gasnet/coll/team_collectives.cc", "call.number - halves_over_ * kHalf >= kSlots - kOverlap)\n    return false;", "false)\n    return false;", "leaders overrun each other's slots"),
     ("gasnet/coll/team_collectives.cc", "std::swap(combined, next);", "", "contributions are combined with the wrong one"),
     ("gasnet/coll/barrier.cc", "largest_of_two().combine(&waited, &with_waited, 2);", "static_cast<void>(waited);", "the name in a wait is not compared"),
+    # memory of devices
+    (CORE + "operations/device_import.cc", "length <= allocation.length - description.offset;", "length <= ~uint64_t{0} - description.offset;", "a message reaches beyond the described memory"),
+    ("src/memory_kind/driver_memory.cc", " || imports_.contains(out->base)) return false;", ") return false;", "a message to freed memory arrives in another process"),
+    ("src/memory_kind/driver_memory.cc", "import.is_forgotten |= import.exported.process == process;", "import.is_forgotten |= false;", "the memory of a dead process stays mapped"),
 )]
