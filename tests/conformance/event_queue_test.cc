@@ -48,7 +48,7 @@ TEST_P(EventQueueTest, GetTakesEventsInOrderAndThenSaysEmpty) {
   });
 }
 
-// portals4_lintel.h
+// spec 3.13.7 (PtlLintelEQGetMany)
 TEST_P(EventQueueTest, GetManyTakesAllThereAreInOrder) {
   run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
     constexpr unsigned most = 7;

@@ -201,7 +201,7 @@ Protocol event_queue() {
        share<Freed>("awaited and freed", {&Freed::await, &Freed::free})},
       {{"EventQueue::get_slowly#1 load acquire -> relaxed",
         "who has the handle of the queue sees its ring"},
-       {"EventQueue::try_get_several#1 load acquire -> relaxed",
+       {"EventQueue::try_get_several load acquire -> relaxed",
         "who has the handle of the queue sees its ring"},
        {"EventQueue::try_get#1 load acquire -> relaxed",
         "who has the handle of the queue sees its ring"},
