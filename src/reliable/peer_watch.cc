@@ -162,7 +162,7 @@ void PeerWatch::follow_paths(Connection& connection, uint64_t now_ns) noexcept {
     const bool lost = change == PathHealth::Change::lost;
     (lost ? context_.counters.paths_lost : context_.counters.paths_back).increment();
     // Once for each node, unless it lasts. UINT8_MAX is the first rail, too.
-    const unsigned rail = window.further().to[i].rail() % UINT8_MAX;
+    const unsigned rail = window.further().rails.to[i].rail() % UINT8_MAX;
     const bool due = said_.is_due(
         uint64_t{lost ? 2u : 3u} << 40 | uint64_t{rail} << 32 | connection.peer.nid, now_ns);
     log_message(due ? LogLevel::info : LogLevel::debug, "%s: rail %u to %s %s",

@@ -51,9 +51,12 @@ class RailedHosts : public HostPair {
     }
   }
   ~RailedHosts() { static_cast<void>(run_command("ip netns del " + name(switches))); }
+  // The nid of the second host is its address on its second rail.
+  void cross() { first_of_second_ = 1; }
+  void use_ipv6() { ipv6_ = true; }
   void enter(int host) const {
     HostPair::enter(host);
-    setenv("PTL_NID", ("10.70.0." + std::to_string(host + 1)).c_str(), 1);
+    setenv("PTL_NID", address(host, host == 0 ? 0 : first_of_second_, ipv6_).c_str(), 1);
   }
   [[nodiscard]] bool set_link(int host, size_t rail, const std::string& state) const {
     return in(host, "link set rail" + std::to_string(rail) + " " + state);
@@ -66,6 +69,11 @@ class RailedHosts : public HostPair {
   static constexpr int switches = 2;
 
  private:
+  static std::string address(int host, size_t rail, bool ipv6) {
+    const std::string end = std::to_string(host + 1);
+    return ipv6 ? "fd7" + std::to_string(rail) + "::" + end
+                : "10.7" + std::to_string(rail) + ".0." + end;
+  }
   // Bursts are cut up before they enter the cable, as an interface of hardware does.
   void add_rail(size_t rail, int rate) {
     const std::string cable = "rail" + std::to_string(rail);
@@ -73,17 +81,20 @@ class RailedHosts : public HostPair {
             in(switches, "link set " + cable + " up"));
     for (int host = 0; host < 2; ++host) {
       const std::string port = "port" + std::to_string(rail) + "-" + std::to_string(host);
-      const std::string address =
-          "10.7" + std::to_string(rail) + ".0." + std::to_string(host + 1) + "/24";
-      require(in(host, "link add " + cable + " type veth peer name " + port + " netns " +
-                           name(switches)) &&
-              in(switches, "link set " + port + " master " + cable + " up") &&
-              in(host, "address add " + address + " dev " + cable) &&
-              in(host, "link set " + cable + " gso_max_segs 1 up") &&
-              run_command("tc -n " + name(host) + " qdisc add dev " + cable + " root tbf rate " +
-                          std::to_string(rate) + "mbit burst 16kb latency 20ms"));
+      require(
+          in(host,
+             "link add " + cable + " type veth peer name " + port + " netns " + name(switches)) &&
+          in(switches, "link set " + port + " master " + cable + " up") &&
+          in(host, "address add " + address(host, rail, false) + "/24 dev " + cable) &&
+          in(host, "address add " + address(host, rail, true) + "/64 dev " + cable + " nodad") &&
+          in(host, "link set " + cable + " gso_max_segs 1 up") &&
+          run_command("tc -n " + name(host) + " qdisc add dev " + cable + " root tbf rate " +
+                      std::to_string(rate) + "mbit burst 16kb latency 20ms"));
     }
   }
+
+  bool ipv6_ = false;
+  size_t first_of_second_ = 0;
 };
 
 // The longest time for which this process, or the machine, stood still.
@@ -226,6 +237,29 @@ TEST_F(RailsNetwork, ARailIsUsedThroughARouter) {
   if (const std::string why = why_not(); !why.empty()) GTEST_SKIP() << why;
   RailedHosts hosts({100, 100});
   hosts.route(1);
+  if (!hosts.ready()) GTEST_SKIP() << "this kernel or container does not permit veth and tbf";
+  const Stream stream{.puts = 24, .bytes = 1 << 20};
+  run(hosts, "auto", stream, [](int) {});
+  EXPECT_GT(seen_->late_bytes, stream.puts / 6 * stream.bytes / 4);
+}
+
+// The first address of each is in the network of the second rail of the other.
+// spec 3.15.2
+TEST_F(RailsNetwork, CrossedNetworksArePaired) {
+  if (const std::string why = why_not(); !why.empty()) GTEST_SKIP() << why;
+  RailedHosts hosts({100, 100});
+  hosts.cross();
+  if (!hosts.ready()) GTEST_SKIP() << "this kernel or container does not permit veth and tbf";
+  const Stream stream{.puts = 24, .bytes = 1 << 20, .watched = "rail0"};
+  run(hosts, "auto", stream, [](int) {});
+  EXPECT_GT(seen_->late_bytes, stream.puts / 6 * stream.bytes / 4);
+}
+
+// spec 3.15.2
+TEST_F(RailsNetwork, AStreamTakesTheRailsOverIpv6) {
+  if (const std::string why = why_not(); !why.empty()) GTEST_SKIP() << why;
+  RailedHosts hosts({100, 100});
+  hosts.use_ipv6();
   if (!hosts.ready()) GTEST_SKIP() << "this kernel or container does not permit veth and tbf";
   const Stream stream{.puts = 24, .bytes = 1 << 20};
   run(hosts, "auto", stream, [](int) {});
