@@ -88,7 +88,8 @@ constexpr std::array<ConfigVariable, key_count> table{{
      "launcher says."},
     {ConfigKey::dpdk_ports, "PTL_DPDK_PORTS", ConfigType::text, "", "", 0, 0, nullptr,
      "Ethernet ports for DPDK, separated by semicolons, each a PCI address (0000:3b:02.1) or a device "
-     "with its arguments (net_af_packet0,iface=eth1); the processes of a node take them in turn."},
+     "with its arguments (net_af_packet0,iface=eth1); the processes of a node take them in turn. Plus "
+     "signs join up to 4 ports of one process."},
     {ConfigKey::dpdk_mtu, "PTL_DPDK_MTU", ConfigType::u64, "bytes", "0", 0, 16000, nullptr,
      "Largest payload of an Ethernet frame, 9000 for jumbo frames; 0 means what the port is set up for."},
     {ConfigKey::dpdk_ring, "PTL_DPDK_RING", ConfigType::u64, "frames", "1024", 64, 16384, nullptr,

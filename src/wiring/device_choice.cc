@@ -1,6 +1,7 @@
 // Chooses ports by the configuration, and opens what is over them. Set-up path.
 #include "wiring/device_choice.h"
 
+#include <utility>
 #include <vector>
 
 #include "registration/watched_cache.h"
@@ -54,11 +55,18 @@ DpdkChoice choose_dpdk_port(const std::string& list, uint32_t local_rank,
   DpdkChoice choice;
   if (ports.empty()) return choice;
   const std::string place = text_of("process ", local_rank, " of its node (", rank_origin, ")");
-  if (local_rank < ports.size()) choice.settings.port = ports[local_rank];
-  choice.reason = local_rank < ports.size() ? "the port of " + place
-                                            : text_of("PTL_DPDK_PORTS lists ", ports.size(),
-                                                      ports.size() == 1 ? " port" : " ports",
-                                                      ", counted from 0, and this is ", place);
+  if (local_rank >= ports.size()) {
+    choice.reason =
+        text_of("PTL_DPDK_PORTS lists ", ports.size(), ports.size() == 1 ? " port" : " ports",
+                ", counted from 0, and this is ", place);
+    return choice;
+  }
+  std::vector<std::string> own = split_words(ports[local_rank], '+');
+  choice.reason = own.size() > most_rails
+                      ? text_of("PTL_DPDK_PORTS lists ", own.size(),
+                                " ports for one process, more than ", most_rails)
+                      : text_of(own.size() == 1 ? "the port of " : "the ports of ", place);
+  if (own.size() <= most_rails) choice.settings.ports = std::move(own);
   return choice;
 }
 
@@ -73,19 +81,25 @@ DpdkChoice configured_dpdk() {
 }
 
 std::string why_not_dpdk(const DpdkChoice& choice) {
-  if (choice.settings.port.empty()) return choice.reason;
+  if (choice.settings.ports.empty()) return choice.reason;
   std::string text;
   const DpdkModule* const module = dpdk_module(text);
   if (module == nullptr) return text;
-  return module->examine(choice.settings.port, text) ? "" : text;
+  for (const std::string& port : choice.settings.ports)
+    if (!module->examine(port, text)) return text;
+  return "";
 }
 
 std::string describe_dpdk(const DpdkChoice& choice) {
   std::string text;
   const DpdkModule* const module = dpdk_module(text);
-  if (module != nullptr && module->examine(choice.settings.port, text))
-    text.append(", ").append(choice.reason);
-  return text;
+  if (module == nullptr) return text;
+  std::string all;
+  for (const std::string& port : choice.settings.ports) {
+    if (!module->examine(port, text)) return text;
+    all.append(text).append(", ");
+  }
+  return all + choice.reason;
 }
 
 OpenStatus open_dpdk_link(const DpdkChoice& choice, ProcessId id, std::unique_ptr<PacketLink>& link,
