@@ -1,5 +1,5 @@
 // Opening the link: the ports, the claim to nid and pid; routes to peers. Set-up and connection
-// path, but for receive() and send_by_rails().
+// path.
 #include "dpdk/dpdk_link.h"
 
 #include <rte_version.h>
@@ -35,14 +35,6 @@ MacAddress mac_in(const RailAddress& port) noexcept {
 
 using Rails = std::vector<std::unique_ptr<DpdkRail>>;
 
-// The least of a value of all ports.
-template <typename Value>
-uint32_t least(const Rails& rails, Value value) {
-  uint32_t all = value(*rails[0]);
-  for (const auto& rail : rails) all = std::min(all, value(*rail));
-  return all;
-}
-
 bool any_of(const Rails& rails, bool (*is)(DpdkRail&)) {
   return std::any_of(rails.begin(), rails.end(), [is](const auto& rail) { return is(*rail); });
 }
@@ -52,7 +44,7 @@ bool any_of(const Rails& rails, bool (*is)(DpdkRail&)) {
 // A peer may send all that is on the way by one port.
 DpdkLink::DpdkLink(const DpdkSettings& settings, Rails rails) : rails_(std::move(rails)) {
   const Port& first = rails_[0]->port();
-  const uint32_t mtu = least(rails_, [](const DpdkRail& rail) { return rail.mtu(); });
+  const uint32_t mtu = least_of_rails(rails_, [](const DpdkRail& rail) { return rail.mtu(); });
   const bool is_private = first.is_private();
   properties_ = {
       .name = "dpdk",
@@ -61,8 +53,8 @@ DpdkLink::DpdkLink(const DpdkSettings& settings, Rails rails) : rails_(std::move
       .own_address = link_address_of(first.mac()),
       .mtu = mtu,
       .receive_capacity_bytes =
-          slots_for_data(
-              least(rails_, [](const DpdkRail& rail) { return rail.port().ring_frames(); })) *
+          slots_for_data(least_of_rails(
+              rails_, [](const DpdkRail& rail) { return rail.port().ring_frames(); })) *
           mtu,
       .receive_slot_bytes = mtu,
       .queue_delay_ns = is_private ? private_queue_delay_ns : LinkProperties{}.queue_delay_ns,
@@ -136,26 +128,6 @@ bool DpdkLink::offer_memory(std::byte* start, size_t bytes) noexcept {
   return taken;
 }
 
-unsigned DpdkLink::send_by_rails(const OutboundFrame* frames, unsigned count) noexcept {
-  unsigned taken = 0;
-  while (taken < count) {
-    const uint8_t rail = frames[taken].to->rail();
-    unsigned end = taken + 1;
-    while (end < count && frames[end].to->rail() == rail) ++end;
-    taken += rail_of(*frames[taken].to).sender().send(frames + taken, end - taken);
-    if (taken != end) break;
-  }
-  return taken;
-}
-
-unsigned DpdkLink::receive(InboundFrame* frames, unsigned max) noexcept {
-  unsigned count = 0;
-  for (unsigned i = 0; i < rails_.size() && count < max; ++i)
-    count += rails_[(first_ + i) % rails_.size()]->receive(frames + count, max - count);
-  if (count == max) ++first_;
-  return count;
-}
-
 // All ports are asked; the one that answers first is taken until the ports are paired.
 ResolveStatus DpdkLink::resolve(ProcessId peer, Route& route, std::string* reason) noexcept {
   route.mtu = mtu();
@@ -179,10 +151,11 @@ ResolveStatus DpdkLink::resolve(ProcessId peer, Route& route, std::string* reaso
 
 bool DpdkLink::adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept {
   route = {from, mtu()};
-  return rail_of(from).adopt(peer, from);
+  return rail(from.rail()).adopt(peer, from);
 }
 
-unsigned DpdkLink::ways_to(ProcessId peer, LinkAddress (&to)[most_ways]) const noexcept {
+unsigned DpdkLink::ways_to(ProcessId peer, const LinkAddress&,
+                           LinkAddress (&to)[most_ways]) const noexcept {
   unsigned count = 0;
   for (const auto& rail : rails_) {
     Route route;
@@ -200,22 +173,6 @@ RailReach DpdkLink::reach(unsigned, const RailAddress& port) const noexcept {
 LinkAddress DpdkLink::rail_address(ProcessId, unsigned rail,
                                    const RailAddress& port) const noexcept {
   return rails_[rail]->address_of(mac_in(port));
-}
-
-LinkCounters DpdkLink::counters() const noexcept {
-  LinkCounters all;
-  for (size_t i = 0; i < rails_.size(); ++i) {
-    const LinkCounters one = rails_[i]->counters();
-    all.frames_sent += one.frames_sent;
-    all.bytes_sent += one.bytes_sent;
-    all.frames_received += one.frames_received;
-    all.bytes_received += one.bytes_received;
-    all.send_full += one.send_full;
-    all.send_errors += one.send_errors;
-    all.frames_malformed += one.frames_malformed;
-    if (i != 0) all.rail_bytes[i - 1] = one.bytes_sent;
-  }
-  return all;
 }
 
 std::string DpdkLink::describe() const {

@@ -1,7 +1,6 @@
 // PacketLink over Ethernet ports of DPDK, one or several. Nids and pids are found by Discovery.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include "dpdk/dpdk_module.h"
 #include "dpdk/dpdk_rail.h"
+#include "transport/rails.h"
 
 namespace lintel {
 
@@ -21,16 +21,21 @@ class DpdkLink final : public PacketLink {
   [[nodiscard]] ResolveStatus resolve(ProcessId peer, Route& route,
                                       std::string* reason) noexcept override;
   [[nodiscard]] bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept override;
-  [[nodiscard]] unsigned ways_to(ProcessId peer,
+  [[nodiscard]] unsigned ways_to(ProcessId peer, const LinkAddress&,
                                  LinkAddress (&to)[most_ways]) const noexcept override;
   [[nodiscard]] RailReach reach(unsigned rail, const RailAddress& port) const noexcept override;
   [[nodiscard]] LinkAddress rail_address(ProcessId peer, unsigned rail,
                                          const RailAddress& port) const noexcept override;
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept override {
-    return rails_.size() == 1 ? rails_[0]->sender().send(frames, count)
-                              : send_by_rails(frames, count);
+    if (rails_.size() == 1) return rails_[0]->sender().send(frames, count);
+    return send_by_rails(frames, count,
+                         [&](uint8_t rail, const OutboundFrame* burst, unsigned burst_count) {
+                           return this->rail(rail).sender().send(burst, burst_count);
+                         });
   }
-  [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept override;
+  [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept override {
+    return receive_by_rails(rails_, first_, frames, max);
+  }
   bool offer_memory(std::byte* start, size_t bytes) noexcept override;
   [[nodiscard]] bool arm() noexcept override {
     return descriptor() == no_descriptor || rails_[0]->receiver().arm();
@@ -38,14 +43,15 @@ class DpdkLink final : public PacketLink {
   void disarm() noexcept override {
     if (descriptor() != no_descriptor) rails_[0]->receiver().disarm();
   }
-  [[nodiscard]] LinkCounters counters() const noexcept override;
+  [[nodiscard]] LinkCounters counters() const noexcept override {
+    return counters_of_rails(rails_);
+  }
   [[nodiscard]] std::string describe() const override;
 
  private:
   DpdkLink(const DpdkSettings& settings, std::vector<std::unique_ptr<DpdkRail>> rails);
-  [[nodiscard]] unsigned send_by_rails(const OutboundFrame* frames, unsigned count) noexcept;
-  [[nodiscard]] DpdkRail& rail_of(const LinkAddress& address) const noexcept {
-    return *rails_[address.rail() < rails_.size() ? address.rail() : 0];
+  [[nodiscard]] DpdkRail& rail(uint8_t number) const noexcept {
+    return *rails_[number < rails_.size() ? number : 0];
   }
   OpenStatus claim(std::string& reason);
 

@@ -44,9 +44,9 @@ class FaultyLink final : public PacketLink {
                            Route& route) noexcept override {
     return link_->adopt(peer, from, route);
   }
-  [[nodiscard]] unsigned ways_to(ProcessId peer,
+  [[nodiscard]] unsigned ways_to(ProcessId peer, const LinkAddress& route,
                                  LinkAddress (&to)[most_ways]) const noexcept override {
-    return link_->ways_to(peer, to);
+    return link_->ways_to(peer, route, to);
   }
   [[nodiscard]] LinkAddress with_rail(ProcessId peer,
                                       const LinkAddress& to) const noexcept override {

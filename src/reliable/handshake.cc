@@ -159,7 +159,8 @@ void Handshake::attempt(Connection& connection, uint64_t now_ns) noexcept {
 // Its path, or that of its challenge, may be cut. The others are tried in turn.
 void Handshake::call_elsewhere(const Connection& connection, const HandshakeBody& body) noexcept {
   LinkAddress ways[most_ways];
-  const unsigned count = context_.link.ways_to(connection.peer, ways);
+  const unsigned count =
+      context_.link.ways_to(connection.peer, connection.life.route().address, ways);
   if (count == 0) return;
   FrameHeader header{};
   header.type = FrameType::hello;
@@ -466,7 +467,11 @@ void Handshake::establish(Connection& connection, const HandshakeBody& body,
   connection.receive.open(body.first_sequence);
   connection.pending = {};
   connection.silence.heard(now_ns);
-  connection.life.establish(body.number, body.incarnation);
+  const bool by_first_port =
+      body.rail_count == 0 ||
+      connection.life.route().address.without_rail() ==
+          context_.link.rail_address(connection.peer, 0, body.rails[0]).without_rail();
+  connection.life.establish(body.number, body.incarnation, by_first_port);
   context_.counters.connections_opened.increment();
   log_message(LogLevel::debug, "%s: connected with %s, frames of %u bytes", context_.link.name(),
               ProcessText(connection.peer.nid, connection.peer.pid).c_str(), frame_bytes);

@@ -91,8 +91,13 @@ uint64_t PeerWatch::run_locked(Connection& connection, uint64_t now_ns,
   return handshake_.go_on(connection, unreachable, now_ns, failure);
 }
 
+// Links know the first port of a peer alone.
 bool PeerWatch::is_gone(Connection& connection, uint64_t awaited_ns) noexcept {
-  return awaited_ns > process_check_ns &&
+  if (awaited_ns <= process_check_ns) return false;
+  SendWindow& window = connection.send.window;
+  if (window.has_several_paths())
+    return context_.link.is_gone(connection.peer, window.further().rails.ports[0]);
+  return connection.life.is_by_first_port() &&
          context_.link.is_gone(connection.peer, connection.life.route().address);
 }
 

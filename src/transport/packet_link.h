@@ -213,9 +213,9 @@ class PacketLink {
                                    Route& route) noexcept = 0;
 
   // Connection path; any thread. Where `peer` may be reached though none of its further ports is
-  // known: its first address, then guesses by the further rails of this process. Returns how many;
-  // 0: by its first address alone.
-  [[nodiscard]] virtual unsigned ways_to(ProcessId /*peer*/,
+  // known: its first address, then guesses by the further rails of this process. `route`: the
+  // present one. Returns how many; 0: by its first address alone.
+  [[nodiscard]] virtual unsigned ways_to(ProcessId /*peer*/, const LinkAddress& /*route*/,
                                          LinkAddress (&/*to*/)[most_ways]) const noexcept {
     return 0;
   }
@@ -268,8 +268,8 @@ class PacketLink {
   [[nodiscard]] virtual unsigned take_unreachable(LinkAddress*, unsigned) noexcept { return 0; }
 
   // Connection path; the same thread as receive(). Called repeatedly while a peer is silent that
-  // answered before. True: its node reports that the process at that address is gone. Asks, but
-  // never waits for the answer.
+  // answered before. True: its node reports that the process whose first port is at that address is
+  // gone. Asks, but never waits for the answer.
   [[nodiscard]] virtual bool is_gone(ProcessId /*peer*/, const LinkAddress& /*address*/) noexcept {
     return false;
   }

@@ -122,7 +122,8 @@ bool UdpLink::adopt(ProcessId peer, const LinkAddress& from, Route& route) noexc
 
 // By each further rail: the first address of the peer, which its kernel takes by any interface, and
 // the same host in the network of the rail.
-unsigned UdpLink::ways_to(ProcessId peer, LinkAddress (&to)[most_ways]) const noexcept {
+unsigned UdpLink::ways_to(ProcessId peer, const LinkAddress&,
+                          LinkAddress (&to)[most_ways]) const noexcept {
   if (!has_rails_to(peer)) return 0;
   const IpAddress first = ip_address_of(socket_.host(), peer.nid);
   unsigned count = 0;

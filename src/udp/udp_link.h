@@ -31,7 +31,7 @@ class UdpLink final : public PacketLink {
   [[nodiscard]] ResolveStatus resolve(ProcessId peer, Route& route,
                                       std::string* reason) noexcept override;
   [[nodiscard]] bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept override;
-  [[nodiscard]] unsigned ways_to(ProcessId peer,
+  [[nodiscard]] unsigned ways_to(ProcessId peer, const LinkAddress&,
                                  LinkAddress (&to)[most_ways]) const noexcept override;
   [[nodiscard]] LinkAddress with_rail(ProcessId peer,
                                       const LinkAddress& to) const noexcept override;

@@ -240,6 +240,27 @@ std::unique_ptr<VerbsDevice> VerbsDevice::open(const VerbsPortWish& wish, std::s
   return device;
 }
 
+VerbsDevices VerbsDevice::open_all(const VerbsPortWish& wish, std::string& reason) {
+  VerbsDevices devices{open(wish, reason)};
+  if (devices[0] == nullptr) return {};
+  std::vector<std::string> names = wish.further;
+  const bool chooses = wish.device.empty() && wish.most_ports > 1;
+  if (chooses) names = further_ports(list_ports("").ports, devices[0]->name(), wish.most_ports);
+  for (const std::string& name : names) {
+    VerbsPortWish further = wish;
+    further.device = name;
+    std::shared_ptr<VerbsDevice> device = open(further, reason);
+    if (device != nullptr && device->is_roce != devices[0]->is_roce)
+      return explained(VerbsDevices{}, reason,
+                       text_of(name, " and ", devices[0]->name(), " are of different networks"));
+    if (device != nullptr)
+      devices.push_back(std::move(device));
+    else if (!chooses)
+      return {};
+  }
+  return devices;
+}
+
 VerbsDevice::~VerbsDevice() {
   if (pd != nullptr) ibv_dealloc_pd(pd);
 }

@@ -58,6 +58,11 @@ struct PortChoice {
 [[nodiscard]] PortChoice choose_port(const std::vector<PortDescription>& ports,
                                      const VerbsPortWish& wish);
 
+// The names of other active ports of the same kind as that one, which are its rails: less than
+// `most`.
+[[nodiscard]] std::vector<std::string> further_ports(const std::vector<PortDescription>& ports,
+                                                     const std::string& first, unsigned most);
+
 // "mlx5_0:1"
 [[nodiscard]] std::string port_name(const std::string& device, unsigned port);
 // "RoCE v2 GID 3 (::ffff:192.168.77.1)"

@@ -114,9 +114,10 @@ bool UdReceiver::source_of(const ibv_wc& completion, const std::byte* buffer,
   } else {
     source.global.subnet_prefix = own.global.subnet_prefix;
   }
-  const uint32_t host = hosts_.number_of(hosts_.key_of(source, completion.slid));
+  const uint32_t host = hosts_.number_of(hosts_.key_of(rail_, source, completion.slid));
   if (host == UdHosts::none) return false;
   from = std::bit_cast<LinkAddress>(UdAddress{completion.src_qp, completion.imm_data, host, {}});
+  from.set_rail(rail_);
   return true;
 }
 

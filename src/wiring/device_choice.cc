@@ -1,6 +1,7 @@
 // Chooses ports by the configuration, and opens what is over them. Set-up path.
 #include "wiring/device_choice.h"
 
+#include <charconv>
 #include <utility>
 #include <vector>
 
@@ -35,9 +36,22 @@ const VerbsModule* verbs_module(std::string& reason) {
   return static_cast<const VerbsModule*>(load_module("verbs", reason));
 }
 
+// Returns how many ports that value of PTL_RAILS permits: a list names interfaces of UDP.
+unsigned most_ports(const std::string& rails) {
+  if (rails == "auto") return most_rails;
+  unsigned most = 1;
+  const auto [end, error] = std::from_chars(rails.data(), rails.data() + rails.size(), most);
+  return error == std::errc{} && end == rails.data() + rails.size() ? most : 1;
+}
+
 VerbsPortWish configured_port(uint32_t nid) {
   VerbsPortWish wish;
-  wish.device = config_string(ConfigKey::verbs_device);
+  std::vector<std::string> devices = split_words(config_string(ConfigKey::verbs_device), '+');
+  if (!devices.empty()) {
+    wish.device = devices.front();
+    wish.further.assign(devices.begin() + 1, devices.end());
+  }
+  wish.most_ports = most_ports(config_string(ConfigKey::rails));
   wish.nid = nid;
   if (const std::optional<uint64_t> index = config_optional(ConfigKey::verbs_gid_index))
     wish.gid_index = static_cast<int>(*index);
@@ -120,6 +134,11 @@ VerbsChoice configured_verbs(uint32_t nid) {
   }
   VerbsSettings& settings = choice.settings;
   settings.port = configured_port(nid);
+  if (settings.port.further.size() >= most_rails) {
+    choice.reason = text_of("PTL_VERBS_DEVICE names ", settings.port.further.size() + 1,
+                            " ports, more than ", most_rails);
+    return choice;
+  }
   settings.max_rc = static_cast<uint32_t>(config_u64(ConfigKey::verbs_max_rc));
   settings.receive_buffers = static_cast<uint32_t>(config_u64(ConfigKey::verbs_receive_buffers));
   const VerbsModule* const module = verbs_module(choice.reason);

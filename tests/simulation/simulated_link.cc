@@ -72,7 +72,8 @@ LinkAddress SimulatedLink::with_rail(ProcessId, const LinkAddress& to) const noe
   return by_rail;
 }
 
-unsigned SimulatedLink::ways_to(ProcessId peer, LinkAddress (&to)[most_ways]) const noexcept {
+unsigned SimulatedLink::ways_to(ProcessId peer, const LinkAddress&,
+                                LinkAddress (&to)[most_ways]) const noexcept {
   for (unsigned i = 0; i < network_.rails(); ++i) to[i] = with_rail(peer, address_of(peer, i));
   return network_.rails() == 1 ? 0 : network_.rails();
 }

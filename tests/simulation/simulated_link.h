@@ -37,7 +37,8 @@ class SimulatedLink final : public PacketLink {
 
   ResolveStatus resolve(ProcessId peer, Route& route, std::string*) noexcept override;
   bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept override;
-  unsigned ways_to(ProcessId peer, LinkAddress (&to)[most_ways]) const noexcept override;
+  unsigned ways_to(ProcessId peer, const LinkAddress&,
+                   LinkAddress (&to)[most_ways]) const noexcept override;
   LinkAddress with_rail(ProcessId peer, const LinkAddress& to) const noexcept override;
   LinkAddress rail_address(ProcessId peer, unsigned rail,
                            const RailAddress& port) const noexcept override;

@@ -136,7 +136,8 @@ class MemoryLink final : public PacketLink {
     route = {from, route_mtu};
     return rail_of(from) < rails() && from.without_rail() == address_of(peer, rail_of(from));
   }
-  unsigned ways_to(ProcessId peer, LinkAddress (&to)[most_ways]) const noexcept override {
+  unsigned ways_to(ProcessId peer, const LinkAddress&,
+                   LinkAddress (&to)[most_ways]) const noexcept override {
     for (unsigned i = 0; i < properties_.rail_count; ++i)
       to[i] = rail_address(peer, i, properties_.rails[i]);
     return properties_.rail_count;

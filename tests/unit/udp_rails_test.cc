@@ -117,7 +117,7 @@ void expect_calls(UdpLink& link) {
   const NodeIdentity host = find_udp_host("first");
   const ProcessId peer{0x0a4f0002, 7};
   LinkAddress ways[most_ways];
-  ASSERT_EQ(link.ways_to(peer, ways), 5u);
+  ASSERT_EQ(link.ways_to(peer, {}, ways), 5u);
   EXPECT_EQ(ways[0].without_rail(), udp_address_of(host, peer));
   EXPECT_EQ(ways[1].without_rail(), ways[0].without_rail());
   EXPECT_EQ(ways[1].rail(), 1u);
