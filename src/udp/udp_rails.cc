@@ -2,17 +2,15 @@
 
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <sched.h>
 #include <sys/ioctl.h>
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <memory>
-#include <optional>
 
 #include "util/assert.h"
 #include "util/config_parse.h"
+#include "util/near_processors.h"
 #include "util/new_descriptor.h"
 #include "util/text.h"
 
@@ -41,22 +39,8 @@ Choice choice_of(const std::string& wanted) {
   return choice;
 }
 
-// The processors that are near to an interface, as a list; empty: nothing is known.
-std::string processors_near(const std::string& interface) {
-  const Stream in =
-      open_for_reading(("/sys/class/net/" + interface + "/device/local_cpulist").c_str());
-  char line[1024] = "";
-  if (in == nullptr || std::fgets(line, sizeof line, in.get()) == nullptr) return "";
-  return std::string(trim(line));
-}
-
-std::vector<unsigned> own_processors() {
-  cpu_set_t set;
-  std::vector<unsigned> own;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return own;
-  for (unsigned i = 0; i < CPU_SETSIZE; ++i)
-    if (CPU_ISSET(i, &set)) own.push_back(i);
-  return own;
+bool is_near_interface(const std::string& interface) {
+  return is_near("/sys/class/net/" + interface + "/device");
 }
 
 // 0: not known.
@@ -87,7 +71,7 @@ bool is_usable(const ifaddrs& entry, const NodeIdentity& host) {
          !IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
 }
 
-UdpRail rail_of(const ifaddrs& entry, const std::vector<unsigned>& own) {
+UdpRail rail_of(const ifaddrs& entry) {
   UdpRail rail;
   rail.interface = entry.ifa_name;
   rail.index = static_cast<int>(if_nametoindex(entry.ifa_name));
@@ -95,24 +79,23 @@ UdpRail rail_of(const ifaddrs& entry, const std::vector<unsigned>& own) {
   rail.mask = ip_address_of(*entry.ifa_netmask);
   std::fill_n(rail.mask.begin(), entry.ifa_addr->sa_family == AF_INET ? 12 : 0, uint8_t{0xff});
   rail.mtu = mtu_of(rail.interface);
-  rail.is_near = shares_processor(processors_near(rail.interface), own);
+  rail.is_near = is_near_interface(rail.interface);
   return rail;
 }
 
 // The port of the nid, whose index is 0 here, then all others that can be rails.
 std::vector<UdpRail> find_ports(const NodeIdentity& host, const Choice& choice,
                                 std::string& unused) {
-  const std::vector<unsigned> own = own_processors();
   std::vector<UdpRail> ports{{.interface = host.interface.empty() ? "the first" : host.interface,
                               .address = ip_address_of(host, host.nid),
                               .mtu = host.interface.empty() ? 0 : mtu_of(host.interface),
-                              .is_near = shares_processor(processors_near(host.interface), own)}};
+                              .is_near = is_near_interface(host.interface)}};
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) list = nullptr;
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
     if (!is_usable(*entry, host)) continue;
-    const UdpRail rail = rail_of(*entry, own);
+    const UdpRail rail = rail_of(*entry);
     if (rail.address == ports[0].address) ports[0].mask = rail.mask;
     const bool is_known = rail.interface == host.interface || rail.address == ports[0].address ||
                           std::any_of(ports.begin(), ports.end(), [&](const UdpRail& other) {
@@ -148,14 +131,6 @@ bool is_rail_choice(const std::string& wanted) {
          std::all_of(choice.listed.begin(), choice.listed.end(), [](const std::string& interface) {
            return if_nametoindex(interface.c_str()) != 0;
          });
-}
-
-bool shares_processor(std::string_view text, const std::vector<unsigned>& own) {
-  const std::optional<std::vector<unsigned>> near = parse_cpu_list(text);
-  if (!near || near->empty() || own.empty()) return true;
-  return std::any_of(near->begin(), near->end(), [&](unsigned processor) {
-    return std::find(own.begin(), own.end(), processor) != own.end();
-  });
 }
 
 UdpRails find_udp_rails(const NodeIdentity& host, const std::string& wanted,

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "transport/packet_link.h"
@@ -45,8 +44,5 @@ struct UdpRails {
 [[nodiscard]] bool shares_network(const UdpRail& port, const IpAddress& address) noexcept;
 // Returns the host `address` in the network of a port.
 [[nodiscard]] IpAddress same_host(const UdpRail& port, IpAddress address) noexcept;
-
-// Whether one of the processors in `text` ("0-3,8") is in `own`; true if `text` is no such list.
-[[nodiscard]] bool shares_processor(std::string_view text, const std::vector<unsigned>& own);
 
 }  // namespace lintel

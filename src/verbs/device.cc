@@ -17,6 +17,7 @@
 #include "registration/registration.h"
 #include "util/lock.h"
 #include "util/log.h"
+#include "util/near_processors.h"
 #include "util/new_descriptor.h"
 #include "util/text.h"
 #include "verbs/port_choice.h"
@@ -114,6 +115,7 @@ void describe_device(ibv_context* context, const std::string& name, PortList& li
           text_of(port_name(name, number), ": its state cannot be read (", strerror(error), ")");
     port.state = state.state;
     port.is_ethernet = state.link_layer == IBV_LINK_LAYER_ETHERNET;
+    port.is_near = is_near("/sys/class/infiniband/" + name + "/device");
     for (const ibv_gid_entry& row : rows)
       if (row.port_num == number)
         port.gids.push_back({row.gid_index, type_of(row.gid_type), row.gid,
@@ -235,8 +237,8 @@ std::unique_ptr<VerbsDevice> VerbsDevice::open(const VerbsPortWish& wish, std::s
       !device->async_events.open(device->context, port.device, why))
     return explained(nullptr, reason, text_of(name, ": ", why));
   device->name_ = name;
-  device->description_ =
-      text_of(name, " (", choice.reason, "), ", gid_text(row), ", MTU ", device->mtu_bytes());
+  device->description_ = text_of(name, " (", choice.reason, "), ", gid_text(row), ", MTU ",
+                                 device->mtu_bytes(), port.is_near ? ", near" : ", far");
   return device;
 }
 

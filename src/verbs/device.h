@@ -110,7 +110,8 @@ class VerbsDevice {
   [[nodiscard]] uint32_t mtu_bytes() const noexcept { return 128u << mtu; }
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }  // "rxe0:1"; constant
-  // "rxe0:1 (the first active port), RoCE v2 GID 1 (::ffff:192.168.77.1), MTU 1024"; constant.
+  // "rxe0:1 (the first active port), RoCE v2 GID 1 (::ffff:192.168.77.1), MTU 1024, near";
+  // constant.
   [[nodiscard]] const std::string& description() const noexcept { return description_; }
 
   // Members that are constant once the device is open.

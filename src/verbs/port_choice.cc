@@ -182,14 +182,14 @@ std::vector<std::string> further_ports(const std::vector<PortDescription>& ports
   const auto chosen = std::find_if(
       ports.begin(), ports.end(), [&](const PortDescription& port) { return name(port) == first; });
   std::vector<std::string> names;
-  for (const PortDescription& port : ports) {
-    uint32_t row = 0;
-    std::string ignored;
-    if (chosen == ports.end() || names.size() + 1 >= most) break;
-    if (&port != &*chosen && port.is_ethernet == chosen->is_ethernet && fault_of(port).empty() &&
-        choose_gid(port, -1, 0, row, ignored))
-      names.push_back(name(port));
-  }
+  uint32_t row = 0;
+  std::string ignored;
+  for (const bool near : {true, false})
+    for (const PortDescription& port : ports)
+      if (chosen != ports.end() && names.size() + 1 < most && port.is_near == near &&
+          &port != &*chosen && port.is_ethernet == chosen->is_ethernet && fault_of(port).empty() &&
+          choose_gid(port, -1, 0, row, ignored))
+        names.push_back(name(port));
   return names;
 }
 

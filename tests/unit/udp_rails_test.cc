@@ -13,6 +13,7 @@
 #include "reliable/rail_pairs.h"
 #include "support/ethernet.h"
 #include "udp_test_support.h"
+#include "util/near_processors.h"
 
 namespace lintel::test {
 namespace {

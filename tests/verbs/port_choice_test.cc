@@ -180,6 +180,8 @@ TEST(PortChoiceTest, FurtherPortsAreActiveAndOfTheSameKind) {
   using Names = std::vector<std::string>;
   EXPECT_EQ(further_ports(ports, "mlx5_0:1", 4), (Names{"mlx5_2:2", "mlx5_3:1"}));
   EXPECT_EQ(further_ports(ports, "mlx5_3:1", 2), Names{"mlx5_0:1"});
+  ports[3].is_near = false;
+  EXPECT_EQ(further_ports(ports, "mlx5_0:1", 4), (Names{"mlx5_3:1", "mlx5_2:2"}));
   EXPECT_EQ(further_ports(ports, "mlx5_1:1", 4), Names{});
   EXPECT_EQ(further_ports(ports, "mlx5_0:1", 1), Names{});
 }
