@@ -153,7 +153,8 @@ unsigned UdSender::post(unsigned count) noexcept {
     posted_ += count;
     return count;
   }
-  const auto sent = static_cast<unsigned>(refused - &requests_[0]);
+  // Some drivers do not say which one they refuse.
+  const auto sent = refused == nullptr ? 0 : static_cast<unsigned>(refused - &requests_[0]);
   posted_ += sent;
   last_signalled_ = std::min(last_signalled_, posted_);
   // Anything but a full queue means that the queue pair is in no state to send.

@@ -6,7 +6,9 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "ud_test_support.h"
 
@@ -394,6 +396,38 @@ TEST_P(UdRepairTest, ARepairThatFailsIsTriedAgain) {
     return second.link->repairs() == 1;
   }));
   expect_works_again(*first.link, to_second, *second.link, to_first);
+}
+
+// They are of the time before, and tell nothing about the slots of now.
+TEST_P(UdRepairTest, CompletionsThatAreTakenAfterARepair) {
+  const UdSide first = open_ud(), second = open_ud();
+  const Route to_second = route_between(*first.link, *second.link);
+  const Route to_first = route_between(*second.link, *first.link);
+  fake_verbs::raise_queue_pair_event(second.link->queue_pair_number(), IBV_EVENT_QP_FATAL);
+  std::vector<ArrivedFrame> none;
+  // One finds the failure, the other one begins the repair.
+  for (int i = 0; i < 2; ++i) receive_some(*second.link, none, 1);
+  // The repair waits 100 ms at most for the other completions to be taken.
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  for (int i = 0; i < 1000; ++i) {
+    receive_some(*second.link, none, 1);
+    static_cast<void>(second.link->arm());
+    second.link->disarm();
+  }
+  EXPECT_EQ(second.link->repairs(), 1u);
+  EXPECT_TRUE(none.empty());
+  expect_works_again(*first.link, to_second, *second.link, to_first);
+}
+
+// A device may say that it refuses work requests, and not which.
+TEST_P(UdRepairTest, ARefusalWithoutTheRequest) {
+  const UdSide first = open_ud(), second = open_ud();
+  const Route to_second = route_between(*first.link, *second.link);
+  const Route to_first = route_between(*second.link, *first.link);
+  for (const char* function : {"ibv_post_send", "ibv_post_recv"}) {
+    fake_verbs::fail_call(function, EINVAL);
+    expect_works_again(*first.link, to_second, *second.link, to_first);
+  }
 }
 
 TEST(UdOpeningTest, ARefusedRegistrationNamesTheLimitOfLockedMemory) {
