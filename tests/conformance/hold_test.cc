@@ -47,9 +47,11 @@ TEST_P(HoldTest, EveryOperationWaitsForAnEntry) {
       for (const Operation operation : all_operations) start(initiator, operation, request);
     });
     pair.on_target([&] {
-      target.events.expect_silence();
+      pair.rank().await_condition("waiting for a held message", [&] {
+        target.events.expect_silence();
+        return pair.interface().status(PTL_SR_LINTEL_HELD) >= 1;
+      });
       EXPECT_EQ(pair.interface().status(PTL_SR_DROP_COUNT), 0);
-      EXPECT_GE(pair.interface().status(PTL_SR_LINTEL_HELD), 1);
       target.append(target.entry(all_access));
       for (const Operation operation : all_operations)
         target.events.expect(target_event(operation));

@@ -22,6 +22,8 @@ FAULTS = [Fault(*fault) for fault in (
     (RELIABLE + "connection_life.h", "return !challenged_ || attempts_ > most_connects;", "return !challenged_;", "a connection whose rail is lost in its handshake does not open"),
     (RELIABLE + "send_window.cc", "i < paths() && left != 0;", "i < paths();", "more rails are used than the configuration permits"),
     (RELIABLE + "rail_pairs.h", "port[pair] + probe", "port[pair]", "ports that do not reach each other are never paired otherwise"),
+    ("src/dpdk/discovery.cc", "if (entry.instance == body.instance)", "if (false)", "the ports of a process on one Ethernet contradict each other"),
+    ("src/verbs/ud_receiver.cc", "    ++handed_out_;\n", "", "slots of frames that were handed out are posted at once"),
     ("src/udp/udp_rails.cc", "local.rank % equal", "0", "all processes of a node begin with the same rail"),
     (RELIABLE + "send_window.cc", "if (!frame.lost) continue;", "if (!frame.lost || count != 0) continue;", "only one lost frame is sent again at a time"),
     (RELIABLE + "send_window.cc", "frame.lost = true;\n    ++lost_frames_;\n  }\n  check();\n  bool", "}\n  check();\n  bool", "a timeout sends nothing again"),
