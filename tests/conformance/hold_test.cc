@@ -47,10 +47,9 @@ TEST_P(HoldTest, EveryOperationWaitsForAnEntry) {
       for (const Operation operation : all_operations) start(initiator, operation, request);
     });
     pair.on_target([&] {
-      pair.rank().await_condition("waiting for a held message", [&] {
-        target.events.expect_silence();
-        return pair.interface().status(PTL_SR_LINTEL_HELD) >= 1;
-      });
+      pair.rank().await_condition("a held message",
+                                  [&] { return pair.interface().status(PTL_SR_LINTEL_HELD) >= 1; });
+      target.events.expect_silence();
       EXPECT_EQ(pair.interface().status(PTL_SR_DROP_COUNT), 0);
       target.append(target.entry(all_access));
       for (const Operation operation : all_operations)
