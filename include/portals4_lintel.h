@@ -162,6 +162,16 @@ typedef struct ptl_lintel_hooks {
  *       Never PTL_NO_INIT. */
 PTL_API int PtlLintelSetHooks(const ptl_lintel_hooks_t* hooks) PTL_NOEXCEPT;
 
+/** Takes several events at once, the oldest first: PtlEQGet (3.13.7) for a program that reads all
+ * there are. Makes progress like it if there is none. Any thread.
+ * @param events  room for `most` events. Those behind *count are undefined.
+ * @param most    not 0.
+ * @param count   gets the number of events taken.
+ * @return PTL_OK; PTL_EQ_EMPTY; PTL_EQ_DROPPED if events before the only one taken were lost;
+ *       PTL_NO_INIT; PTL_ARG_INVALID. */
+PTL_API int PtlLintelEQGetMany(ptl_handle_eq_t eq_handle, ptl_event_t* events, unsigned int most,
+                               unsigned int* count) PTL_NOEXCEPT;
+
 /** Reads one entry of the map of a logically addressed interface; PtlGetMap copies all (3.6.7).
  * Any thread.
  * @param rank  less than the size of the map.

@@ -194,8 +194,8 @@ ssize_t CompletionQueue::read(void* buffer, size_t count, fi_addr_t* sources) no
 size_t CompletionQueue::take_events(size_t count, fi_addr_t* sources) noexcept {
   sources_ = sources;
   room_ = count;
-  while (domain_.handle_event() && room_ != 0 && ring_.empty()) {
-  }
+  bool more = domain_.handle_event();
+  while (more && room_ != 0 && ring_.empty()) more = domain_.handle_next(room_);
   domain_.finish_events();
   const size_t taken = count - room_;
   found_end_ = taken != 0 && room_ != 0 && ring_.empty();

@@ -8,6 +8,7 @@
 
 #include <rdma/fi_domain.h>
 
+#include "base/assert.h"
 #include "base/limits.h"
 #include "base/object.h"
 #include "domain/event_pump.h"
@@ -69,6 +70,7 @@ class Domain : public fid_domain {
 
   // Shorthands of the pump.
   bool handle_event() { return pump_.handle_event(); }
+  bool handle_next(size_t most) { return pump_.handle_next(most); }
   void finish_events() { pump_.finish(); }
   void progress() { pump_.progress(); }
   void wait_for_event(const Deadline& deadline, unsigned round) { pump_.wait(deadline, round); }
@@ -117,12 +119,13 @@ class Domain : public fid_domain {
 };
 
 inline bool EventPump::handle_event() {
+  if (next_taken_ != taken_) return handle_next(1);
   if (domain_.watcher().is_taking()) [[unlikely]]
     return false;
   ptl_event_t event;
   const int code = PtlEQGet(domain_.network().events(), &event);
   if (code == PTL_OK) [[likely]] {
-    handle_(domain_, event);
+    handle(event);
     return true;
   }
   if (code == PTL_EQ_EMPTY) {
@@ -131,6 +134,19 @@ inline bool EventPump::handle_event() {
   }
   take(event, code);
   return code == PTL_EQ_DROPPED;
+}
+
+inline bool EventPump::handle_next(size_t most) {
+  if (next_taken_ == taken_ && !take_events(most)) return false;
+  handle(events_[next_taken_++]);
+  return true;
+}
+
+inline void EventPump::handle(const ptl_event_t& event) {
+  OFI_ASSERT(!is_handling_);
+  is_handling_ = true;
+  handle_(domain_, event);
+  is_handling_ = false;
 }
 
 }  // namespace lintel::ofi

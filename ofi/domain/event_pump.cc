@@ -1,10 +1,12 @@
 #include "domain/event_pump.h"
 
+#include <portals4_lintel.h>
 #include <sched.h>
 #include <time.h>
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/provider.h"
 #include "domain/domain.h"
 
@@ -20,6 +22,20 @@ constexpr long shared_sleep_ns = 50'000;  // then
 
 }  // namespace
 
+bool EventPump::take_events(size_t most) {
+  next_taken_ = taken_ = 0;
+  if (domain_.watcher().is_taking()) [[unlikely]]
+    return false;
+  const int code =
+      PtlLintelEQGetMany(domain_.network().events(), events_,
+                         static_cast<unsigned>(std::min<size_t>(most, most_taken)), &taken_);
+  if (code == PTL_OK) [[likely]]
+    return true;
+  if (code == PTL_EQ_EMPTY) found_nothing();
+  if (code == PTL_EQ_DROPPED) report_loss();
+  return code == PTL_EQ_DROPPED;
+}
+
 void EventPump::found_nothing() {
   if ((++empty_looks_ % looks_per_check) == 0) [[unlikely]]
     check_peers();
@@ -28,12 +44,13 @@ void EventPump::found_nothing() {
 void EventPump::take(const ptl_event_t& event, int code) {
   if (code == PTL_EQ_DROPPED) [[unlikely]]
     report_loss();
-  if (code == PTL_OK || code == PTL_EQ_DROPPED) handle_(domain_, event);
+  if (code == PTL_OK || code == PTL_EQ_DROPPED) handle(event);
 }
 
 void EventPump::progress() {
-  for (unsigned i = 0; i < most_events && handle_event(); ++i) {
-  }
+  bool more = handle_event();
+  for (unsigned i = 1; more && (i < most_events || next_taken_ != taken_); ++i)
+    more = handle_next(most_taken);
   finish();
 }
 
@@ -46,7 +63,7 @@ void EventPump::check_peers() {
 
 void EventPump::drain() {
   domain_.watcher().pause();
-  while (handle_event()) {
+  while (handle_next(most_taken)) {
   }
 }
 
@@ -61,6 +78,7 @@ void EventPump::wait(const Deadline& deadline, unsigned round) {
     }
     return;
   }
+  OFI_ASSERT(next_taken_ == taken_);  // an event of this call would overtake
   const int left_ms = deadline.left_ms(longest_sleep_ms);
   if (left_ms == 0) return;
   ptl_event_t event;

@@ -9,6 +9,7 @@
 #include "core/objects/event_queue_use.h"
 #include "core/progress/wait.h"
 #include "portals4.h"
+#include "portals4_lintel.h"
 #include "util/log.h"
 
 using namespace lintel;
@@ -19,6 +20,7 @@ namespace {
 constexpr Call eq_alloc{"PtlEQAlloc", "spec 3.13.5"};
 constexpr Call eq_free{"PtlEQFree", "spec 3.13.6"};
 constexpr Call eq_get{"PtlEQGet", "spec 3.13.7"};
+constexpr Call eq_get_many{"PtlLintelEQGetMany", "portals4_lintel.h"};
 constexpr Call eq_wait{"PtlEQWait", "spec 3.13.8"};
 constexpr Call eq_poll{"PtlEQPoll", "spec 3.13.9"};
 
@@ -120,6 +122,16 @@ struct BriefQueueWait {
                                    ptl_handle_eq_t handle, ptl_event_t* event) noexcept {
   return polls.poll(object.queue.round_seen, BriefQueueWait{object, handle, event}) ? PTL_OK
                                                                                     : PTL_EQ_EMPTY;
+}
+
+// PtlEQGet() when the queue is empty.
+[[gnu::always_inline]] inline int get_after_poll(const EventQueueOfInterface& found,
+                                                 ptl_handle_eq_t handle,
+                                                 ptl_event_t* event) noexcept {
+  PassingPolls& polls = found.interface->physical().passing_polls();
+  return polls.spares(found.object->queue.round_seen)
+             ? PTL_EQ_EMPTY
+             : poll_for_get(polls, *found.object, handle, event);
 }
 
 [[gnu::cold, gnu::noinline]] int refuse_poll(const ptl_handle_eq_t* handles, unsigned size,
@@ -238,9 +250,24 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {
   if (status == GetStatus::ok) return PTL_OK;
   if (status == GetStatus::contended) [[unlikely]]
     return code_of(found.object->queue.get_slowly(event));
-  PassingPolls& polls = found.interface->physical().passing_polls();
-  if (polls.spares(found.object->queue.round_seen)) return PTL_EQ_EMPTY;
-  return poll_for_get(polls, *found.object, eq_handle, event);
+  return get_after_poll(found, eq_handle, event);
+}
+
+int PtlLintelEQGetMany(ptl_handle_eq_t eq_handle, ptl_event_t* events, unsigned int most,
+                       unsigned int* count) noexcept {
+  const EventQueueOfInterface found = resolve_event_queue(eq_handle);
+  if (found.object == nullptr) [[unlikely]]
+    return refuse_handle(eq_get_many, "eq_handle", eq_handle, HandleType::event_queue);
+  if (events == nullptr) return refuse_null(eq_get_many, "events");
+  if (count == nullptr) return refuse_null(eq_get_many, "count");
+  if (most == 0) return refuse(PTL_ARG_INVALID, eq_get_many, "most", most, "must not be 0");
+  const GetStatus status = found.object->queue.try_get_several(events, most, *count);
+  if (status == GetStatus::ok) [[likely]]
+    return PTL_OK;
+  const int code = status == GetStatus::empty ? get_after_poll(found, eq_handle, events)
+                                              : code_of(found.object->queue.get_slowly(events));
+  *count = code == PTL_OK || code == PTL_EQ_DROPPED ? 1 : 0;
+  return code;
 }
 
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) noexcept {

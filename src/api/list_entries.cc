@@ -94,7 +94,7 @@ int refuse_index(const Call& call, ptl_pt_index_t pt_index) noexcept {
   switch (code) {
     case PTL_NO_SPACE:
       return refuse(code, call, "max_entries", static_cast<uint64_t>(limits.max_entries),
-                    "that many entries exist, or there is no memory");
+                    "that many entries exist");
     case PTL_LIST_TOO_LONG:
       return refuse(code, call, "max_list_size", static_cast<uint64_t>(limits.max_list_size),
                     "that many entries are on the list");

@@ -17,18 +17,20 @@ uint32_t check_of(const DiscoveryBody& body) noexcept {
   return crc32c(check_seed, &body.version, sizeof body - offsetof(DiscoveryBody, version));
 }
 
-DiscoveryBody make_body(DiscoveryType type, ProcessId process, uint64_t number) noexcept {
+}  // namespace
+
+DiscoveryBody Discovery::make_body(DiscoveryType type, ProcessId process,
+                                   uint64_t number) const noexcept {
   DiscoveryBody body{};
   body.version = discovery_version;
   body.type = type;
   body.nid = process.nid;
   body.pid = process.pid;
   body.number = number;
+  body.instance = instance_;
   body.check = check_of(body);
   return body;
 }
-
-}  // namespace
 
 // SplitMix64 (Steele, Lea, Flood) from an unpredictable start: a node that did not get a question
 // cannot answer it.
@@ -74,7 +76,7 @@ ResolveStatus Discovery::resolve(ProcessId peer, uint64_t now_ns, MacAddress& ma
   if (entry == nullptr) return ResolveStatus::unreachable;
   if (entry->answered && !entry->contested && !entry->doubtful &&
       now_ns - entry->answered_ns <= fresh_ns) {
-    mac = entry->mac;
+    mac = entry->macs[0];
     return ResolveStatus::resolved;
   }
   ask(*entry, peer, now_ns, message);
@@ -86,14 +88,15 @@ bool Discovery::adopt(ProcessId peer, const MacAddress& mac, uint64_t now_ns,
   const LockGuard guard(mutex_);
   Entry* const entry = entry_for(peer, now_ns);
   if (entry == nullptr) return false;
-  if (entry->answered && entry->mac == mac && !entry->contested) return true;
+  if (entry->answered && entry->has(mac) && !entry->contested) return true;
   if (entry->answered) {
     // The process has another address here. It may have moved: a question is sent, and the new
     // address is rejected until there is an answer.
     ask(*entry, peer, now_ns, message);
     return false;
   }
-  entry->mac = mac;
+  entry->mac_count = 0;
+  entry->add(mac);
   entry->answered = true;
   entry->asking = false;
   entry->answered_ns = now_ns;
@@ -128,6 +131,7 @@ bool Discovery::handle(const MacAddress& from, const std::byte* data, uint32_t l
   std::memcpy(&body, data, sizeof body);
   if (body.check != check_of(body) || body.version != discovery_version || body.reserved != 0)
     return false;
+  if (body.instance == instance_) return true;  // of another port of this process
   const bool about_us = body.nid == own_.nid && body.pid == own_.pid;
   const LockGuard guard(mutex_);
   switch (body.type) {
@@ -139,7 +143,7 @@ bool Discovery::handle(const MacAddress& from, const std::byte* data, uint32_t l
       if (about_us) {
         handle_claim(from, body, answer);
       } else if (const auto known = entries_.find(key_of({body.nid, body.pid}));
-                 known != entries_.end() && known->second.mac != from) {
+                 known != entries_.end() && known->second.instance != body.instance) {
         // Perhaps it starts again elsewhere.
         known->second.doubtful = true;
       }
@@ -173,11 +177,15 @@ void Discovery::handle_answer(const MacAddress& from, const DiscoveryBody& body,
   Entry& entry = found->second;
   if (entry.number != body.number || entry.number == 0) return;  // it answers no open question
   if (!entry.asking) {
-    // Another process has answered already.
-    if (entry.mac != from) entry.contested = true;
+    if (entry.instance == body.instance)
+      entry.add(from);
+    else
+      entry.contested = true;
     return;
   }
-  entry.mac = from;
+  entry.mac_count = 0;
+  entry.add(from);
+  entry.instance = body.instance;
   entry.answered = true;
   entry.asking = false;
   entry.doubtful = false;

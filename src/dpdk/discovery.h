@@ -3,9 +3,12 @@
 //
 // An answer counts if it repeats the number of a question that is still open. The handshake that
 // follows proves whether its sender belongs to the job. A process that starts asks for its own nid
-// and pid first: an answer means that they are taken.
+// and pid first: an answer means that they are taken. Several ports of a process on one Ethernet
+// all answer; what they have in common is its instance.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <unordered_map>
 
@@ -14,7 +17,7 @@
 
 namespace lintel {
 
-inline constexpr uint8_t discovery_version = 1;
+inline constexpr uint8_t discovery_version = 2;
 
 enum class DiscoveryType : uint8_t {
   who_has = 1,  // broadcast: the process with this nid and pid answers
@@ -29,9 +32,10 @@ struct DiscoveryBody {
   uint16_t reserved;  // zero
   uint32_t nid, pid;  // the process that is searched, or that answers
   uint64_t number;    // number of the question; repeated in the answer
+  uint64_t instance;  // number of the sending process, the same at all its ports
 };
-static_assert(sizeof(DiscoveryBody) == 24 && offsetof(DiscoveryBody, nid) == 8 &&
-              offsetof(DiscoveryBody, number) == 16);
+static_assert(sizeof(DiscoveryBody) == 32 && offsetof(DiscoveryBody, nid) == 8 &&
+              offsetof(DiscoveryBody, instance) == 24);
 
 // A message that is to be sent, if `wanted`.
 struct DiscoveryMessage {
@@ -47,9 +51,9 @@ class Discovery {
   static constexpr uint64_t question_gap_ns = 1'000'000;
   static constexpr size_t most_known = 1u << 18;
 
-  // `seed`: unpredictable.
-  Discovery(ProcessId own, const MacAddress& own_mac, uint64_t seed) noexcept
-      : own_(own), own_mac_(own_mac), random_state_(seed) {}
+  // `instance`: unpredictable, the same for all ports of the process.
+  Discovery(ProcessId own, const MacAddress& own_mac, uint64_t instance, uint64_t seed) noexcept
+      : own_(own), own_mac_(own_mac), instance_(instance), random_state_(seed) {}
 
   // Makes questions until there is an answer; the caller decides for how long.
   [[nodiscard]] ResolveStatus resolve(ProcessId peer, uint64_t now_ns, MacAddress& mac,
@@ -73,7 +77,8 @@ class Discovery {
 
  private:
   struct Entry {
-    MacAddress mac{};
+    std::array<MacAddress, most_rails> macs{};
+    uint8_t mac_count = 0;
     bool answered = false;
     bool asking = false;
     bool contested = false;  // two have answered one question
@@ -81,9 +86,19 @@ class Discovery {
     uint64_t number = 0;     // number of the open question
     uint64_t asked_ns = 0;
     uint64_t answered_ns = 0;
+    uint64_t instance = 0;  // of the process that answered; 0: not known
+
+    [[nodiscard]] bool has(const MacAddress& mac) const noexcept {
+      return std::find(macs.begin(), macs.begin() + mac_count, mac) != macs.begin() + mac_count;
+    }
+    void add(const MacAddress& mac) noexcept {
+      if (!has(mac) && mac_count < macs.size()) macs[mac_count++] = mac;
+    }
   };
 
   [[nodiscard]] uint64_t random() noexcept LINTEL_REQUIRES(mutex_);
+  [[nodiscard]] DiscoveryBody make_body(DiscoveryType type, ProcessId process,
+                                        uint64_t number) const noexcept;
   Entry* entry_for(ProcessId peer, uint64_t now_ns) noexcept LINTEL_REQUIRES(mutex_);
   void ask(Entry& entry, ProcessId peer, uint64_t now_ns, DiscoveryMessage& message) noexcept
       LINTEL_REQUIRES(mutex_);
@@ -94,6 +109,7 @@ class Discovery {
 
   const ProcessId own_;
   const MacAddress own_mac_;
+  const uint64_t instance_;
   Mutex mutex_;
   uint64_t random_state_ LINTEL_GUARDED_BY(mutex_);
   uint64_t claim_number_ LINTEL_GUARDED_BY(mutex_) = 0;  // 0: nothing claimed yet

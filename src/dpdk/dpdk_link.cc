@@ -1,14 +1,11 @@
-// Opening the link: the port, the claim to nid and pid; routes to peers. Set-up and connection
-// path, but for receive().
+// Opening the link: the ports, the claim to nid and pid; routes to peers. Set-up and connection
+// path.
 #include "dpdk/dpdk_link.h"
 
 #include <rte_version.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <string>
 #include <utility>
 
 #include "dpdk/eal.h"
@@ -16,153 +13,6 @@
 #include "util/text.h"
 
 namespace lintel {
-
-// Taking buffers from the driver. Message path.
-void DpdkReceiver::release() noexcept {
-  give_back();
-  rte_pktmbuf_free(std::exchange(early_, nullptr));
-}
-
-void DpdkReceiver::give_back() noexcept {
-  if (count_ != 0) rte_pktmbuf_free_bulk(received_, std::exchange(count_, 0u));
-}
-
-unsigned DpdkReceiver::receive(InboundFrame* frames, unsigned max) noexcept {
-  register_eal_thread();
-  if (early_ != nullptr) {
-    received_[0] = std::exchange(early_, nullptr);
-    count_ = 1;
-  } else {
-    count_ =
-        rte_eth_rx_burst(port_.id(), 0, received_, static_cast<uint16_t>(std::min(max, burst)));
-  }
-  if (count_ == 0) return 0;
-  unsigned count = 0;
-  uint64_t bytes = 0;
-  for (unsigned i = 0; i < count_; ++i) {
-    const rte_mbuf& buffer = *received_[i];
-    auto* const data = rte_pktmbuf_mtod(&buffer, std::byte*);
-    const EthernetFrame frame = parse_ethernet_frame(data, buffer.data_len, port_.mac());
-    // A frame in several buffers is longer than any of ours.
-    if (!frame.valid || buffer.nb_segs != 1) {
-      counters_.frames_malformed.fetch_add(1, std::memory_order_relaxed);
-      continue;
-    }
-    if (frame.kind == EthernetKind::discovery) {
-      handle_discovery(frame);
-      continue;
-    }
-    from_[count] = link_address_of(frame.from);
-    frames[count] = {&from_[count], data + sizeof(EthernetHeader), frame.length};
-    bytes += frame.length;
-    ++count;
-  }
-  AtomicLinkCounters::add_alone(counters_.frames_received, count);
-  AtomicLinkCounters::add_alone(counters_.bytes_received, bytes);
-  return count;
-}
-
-void DpdkReceiver::handle_discovery(const EthernetFrame& frame) noexcept {
-  DiscoveryMessage answer;
-  if (!discovery_.handle(frame.from, frame.body, frame.length, now_ns(), answer))
-    counters_.frames_malformed.fetch_add(1, std::memory_order_relaxed);
-  sender_.send_discovery(answer);
-}
-
-bool DpdkReceiver::arm() noexcept {
-  if (early_ != nullptr || rte_eth_dev_rx_intr_enable(port_.id(), 0) != 0) return false;
-  if (rte_eth_rx_burst(port_.id(), 0, &early_, 1) == 0) return true;
-  disarm();
-  return false;
-}
-
-void DpdkReceiver::disarm() noexcept {
-  static_cast<void>(rte_eth_dev_rx_intr_disable(port_.id(), 0));
-  uint64_t ignored = 0;
-  static_cast<void>(!read(port_.interrupt_descriptor(), &ignored, sizeof ignored));
-}
-
-namespace {
-
-using State = DpdkSender::State;
-
-// Time after which the gate lets the interrupt thread of a port run once. The end of the other side
-// is noticed up to this time later.
-constexpr uint64_t between_rests_ns = 100'000'000;
-// Time after which a memif is started again whose other side does not exist. One that was accepted
-// but does not come up is started again later: the driver at the other side fails if a client
-// disconnects before it was accepted.
-constexpr uint64_t between_starts_ns = 20'000'000;
-constexpr uint64_t until_up_ns = 2'000'000'000;
-
-}  // namespace
-
-DpdkLinkState::DpdkLinkState(Port& port, InterruptGate* gate, DpdkSender& sender,
-                             Discovery& discovery) noexcept
-    : port_(port),
-      gate_(gate),
-      sender_(sender),
-      discovery_(discovery),
-      next_start_ns_(now_ns() + (port.started() ? until_up_ns : between_starts_ns)) {}
-
-void DpdkLinkState::set_state(State state) noexcept {
-  sender_.set_state(state);
-  if (state != State::resting)
-    reaches_network_.store(state == State::up, std::memory_order_relaxed);
-}
-
-void DpdkLinkState::look() noexcept {
-  receptions_ = 0;
-  if (gate_ == nullptr) {
-    // The driver accepts frames for which there is no receiver.
-    if (sender_.state() == State::down) set_state(State::up);
-    reaches_network_.store(!port_.is_hardware() || port_.link_is_up(), std::memory_order_relaxed);
-    return;
-  }
-  const uint64_t now = now_ns();
-  if (!is_up()) {
-    bring_up(now);
-  } else if (now >= next_rest_ns_) {
-    set_state(State::resting);
-    gate_->let_round();
-  }
-}
-
-// The driver may be touched only while the gate holds the interrupt thread, which makes the
-// connection only while it is not held.
-void DpdkLinkState::bring_up(uint64_t now) noexcept {
-  if (!port_.link_is_up()) {
-    if (gate_closed_) gate_->open();
-    gate_closed_ = false;
-    if (sender_.state() != State::down) {
-      set_state(State::down);
-      next_start_ns_ = now;
-    }
-    if (now >= next_start_ns_) start_again(now);
-    return;
-  }
-  if (!gate_closed_) {
-    gate_closed_ = true;
-    gate_->close();
-  }
-  // The connection may have been lost before the gate held.
-  if (!gate_->holds() || !port_.link_is_up()) return;
-  next_rest_ns_ = now + between_rests_ns;
-  const bool is_new = sender_.state() == State::down;
-  set_state(State::up);
-  if (is_new) sender_.send_discovery(discovery_.claim());
-}
-
-// A server waits for clients; a client has to connect again.
-void DpdkLinkState::start_again(uint64_t now) noexcept {
-  next_start_ns_ = UINT64_MAX;
-  if (!port_.starts_connections()) return;
-  gate_->close_and_wait();
-  std::string ignored;
-  port_.stop();
-  next_start_ns_ = now + (port_.start(ignored) ? until_up_ns : between_starts_ns);
-  gate_->open();
-}
 
 namespace {
 
@@ -177,56 +27,67 @@ constexpr uint64_t slots_for_data(uint32_t ring_frames) noexcept {
 // Frames wait only in the ring between two processes, which holds up no others.
 constexpr uint64_t private_queue_delay_ns = 250'000;
 
-std::string mac_text(const MacAddress& mac) {
-  char text[18];
-  std::snprintf(text, sizeof text, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3],
-                mac[4], mac[5]);
-  return text;
+MacAddress mac_in(const RailAddress& port) noexcept {
+  MacAddress mac;
+  std::copy_n(port.bytes.begin(), mac.size(), mac.begin());
+  return mac;
+}
+
+using Rails = std::vector<std::unique_ptr<DpdkRail>>;
+
+bool any_of(const Rails& rails, bool (*is)(DpdkRail&)) {
+  return std::any_of(rails.begin(), rails.end(), [is](const auto& rail) { return is(*rail); });
 }
 
 }  // namespace
 
-DpdkLink::DpdkLink(const DpdkSettings& settings, std::unique_ptr<Port> port, InterruptGate* gate,
-                   uint64_t seed)
-    : port_(std::move(port)),
-      gate_(gate),
-      discovery_(settings.id, port_->mac(), seed),
-      sender_(*port_, port_->mtu() - ethernet_payload_overhead, counters_),
-      receiver_(*port_, discovery_, sender_, counters_),
-      state_(*port_, gate, sender_, discovery_) {
-  const uint32_t mtu = port_->mtu() - ethernet_payload_overhead;
+// A peer may send all that is on the way by one port.
+DpdkLink::DpdkLink(const DpdkSettings& settings, Rails rails) : rails_(std::move(rails)) {
+  const Port& first = rails_[0]->port();
+  const uint32_t mtu = least_of_rails(rails_, [](const DpdkRail& rail) { return rail.mtu(); });
+  const bool is_private = first.is_private();
   properties_ = {
       .name = "dpdk",
-      .device = port_->name(),
+      .device = first.name(),
       .id = settings.id,
-      .own_address = link_address_of(port_->mac()),
+      .own_address = link_address_of(first.mac()),
       .mtu = mtu,
-      .receive_capacity_bytes = slots_for_data(port_->ring_frames()) * mtu,
+      .receive_capacity_bytes =
+          slots_for_data(least_of_rails(
+              rails_, [](const DpdkRail& rail) { return rail.port().ring_frames(); })) *
+          mtu,
       .receive_slot_bytes = mtu,
-      .queue_delay_ns =
-          port_->is_private() ? private_queue_delay_ns : LinkProperties{}.queue_delay_ns,
-      .sends_from_anywhere = port_->sends_from_anywhere(),
-      .keeps_frames_of_node = port_->is_private(),
-      .descriptor = port_->interrupt_descriptor(),
+      .queue_delay_ns = is_private ? private_queue_delay_ns : LinkProperties{}.queue_delay_ns,
+      .sends_from_anywhere =
+          !any_of(rails_, [](DpdkRail& rail) { return !rail.port().sends_from_anywhere(); }),
+      .keeps_frames_of_node = is_private,
+      .descriptor = rails_.size() == 1 ? first.interrupt_descriptor() : no_descriptor,
   };
+  for (const auto& rail : rails_) {
+    if (rails_.size() == 1) break;
+    if (rail != rails_[0]) properties_.device += "+" + rail->port().name();
+    RailAddress& told = properties_.rails[properties_.rail_count++];
+    const MacAddress& mac = rail->port().mac();
+    std::copy(mac.begin(), mac.end(), told.bytes.begin());
+    told.mtu = mtu;
+  }
 }
 
 OpenStatus DpdkLink::open(const DpdkSettings& settings, std::unique_ptr<PacketLink>& result,
                           std::string& reason) {
-  uint64_t seed = 0;
-  if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
+  uint64_t instance = 0;
+  if (getrandom(&instance, sizeof instance, GRND_NONBLOCK) != sizeof instance)
     return explained(OpenStatus::failed, reason, "the kernel gives no random numbers (getrandom)");
-  InterruptGate* gate = nullptr;
-  if (Port::needs_gate(settings.port)) {
-    gate = InterruptGate::get(reason);
-    if (gate == nullptr) return OpenStatus::failed;
-    // A server that is not set up yet would turn clients away.
-    gate->close_and_wait();
+  Rails rails;
+  for (const std::string& device : settings.ports) {
+    // The gate holds up the connections of all of them.
+    if (settings.ports.size() > 1 && Port::needs_gate(device))
+      return explained(OpenStatus::failed, reason, device + " cannot be one of several ports");
+    rails.push_back(
+        DpdkRail::open(settings, device, static_cast<uint8_t>(rails.size()), instance | 1, reason));
+    if (rails.back() == nullptr) return OpenStatus::failed;
   }
-  std::unique_ptr<Port> port = Port::open({settings.port, settings.mtu, settings.ring}, reason);
-  if (gate != nullptr) gate->open();
-  if (port == nullptr) return OpenStatus::failed;
-  std::unique_ptr<DpdkLink> link(new DpdkLink(settings, std::move(port), gate, seed));
+  std::unique_ptr<DpdkLink> link(new DpdkLink(settings, std::move(rails)));
   const OpenStatus status = link->claim(reason);
   if (status == OpenStatus::opened) result = std::move(link);
   return status;
@@ -235,75 +96,94 @@ OpenStatus DpdkLink::open(const DpdkSettings& settings, std::unique_ptr<PacketLi
 // Waits for hardware, which needs a while to reach its partner; at the end of a memif there may be
 // no process yet.
 OpenStatus DpdkLink::claim(std::string& reason) {
-  const uint64_t deadline = now_ns() + (port_->is_hardware() ? link_up_ns : 0);
-  InboundFrame ignored[DpdkReceiver::burst];
+  const auto look = [this] {
+    for (const auto& rail : rails_) rail->look();
+  };
+  const bool is_hardware = any_of(rails_, [](DpdkRail& rail) { return rail.port().is_hardware(); });
+  const uint64_t deadline = now_ns() + (is_hardware ? link_up_ns : 0);
   do {
-    static_cast<void>(receive(ignored, DpdkReceiver::burst));
-    state_.look();
-  } while (!state_.reaches_network() && now_ns() < deadline);
-  for (unsigned i = 0; state_.reaches_network() && i < claims && !discovery_.disputed(); ++i) {
-    sender_.send_discovery(discovery_.claim());
+    look();
+  } while (any_of(rails_, [](DpdkRail& rail) { return !rail.reaches_network(); }) &&
+           now_ns() < deadline);
+  const auto is_disputed = [](DpdkRail& rail) { return rail.discovery().disputed(); };
+  const bool reaches_network =
+      any_of(rails_, [](DpdkRail& rail) { return rail.reaches_network(); });
+  for (unsigned i = 0; reaches_network && i < claims && !any_of(rails_, is_disputed); ++i) {
+    for (const auto& rail : rails_)
+      if (rail->reaches_network()) rail->sender().send_discovery(rail->discovery().claim());
     const uint64_t next = now_ns() + claim_gap_ns;
-    while (now_ns() < next) static_cast<void>(receive(ignored, DpdkReceiver::burst));
+    while (now_ns() < next) look();
   }
-  if (discovery_.disputed())
+  if (any_of(rails_, is_disputed))
     return explained(
         OpenStatus::pid_in_use, reason,
-        "another process on the network of " + port_->name() + " has this nid and pid");
-  discovery_.settle();
+        "another process on the network of " + properties_.device + " has this nid and pid");
+  for (const auto& rail : rails_) rail->discovery().settle();
   return OpenStatus::opened;
 }
 
-DpdkLink::~DpdkLink() {
-  receiver_.release();
-  if (gate_ != nullptr) gate_->close_and_wait();
-  port_.reset();
-  if (gate_ != nullptr) gate_->open();
+bool DpdkLink::offer_memory(std::byte* start, size_t bytes) noexcept {
+  bool taken = true;
+  for (const auto& rail : rails_) taken &= rail->sender().offer_memory(start, bytes);
+  return taken;
 }
 
-unsigned DpdkLink::receive(InboundFrame* frames, unsigned max) noexcept {
-  receiver_.give_back();
-  if (!state_.may_receive()) return 0;
-  const unsigned count = receiver_.receive(frames, max);
-  state_.note_reception(count);
-  return count;
-}
-
+// All ports are asked; the one that answers first is taken until the ports are paired.
 ResolveStatus DpdkLink::resolve(ProcessId peer, Route& route, std::string* reason) noexcept {
-  MacAddress mac{};
-  DiscoveryMessage message;
-  const ResolveStatus status = discovery_.resolve(peer, now_ns(), mac, message);
-  sender_.send_discovery(message);
-  if (status == ResolveStatus::resolved) route = {link_address_of(mac), properties_.mtu};
-  if (status == ResolveStatus::unreachable && reason != nullptr) {
+  route.mtu = mtu();
+  ResolveStatus result = ResolveStatus::unreachable;
+  for (const auto& rail : rails_) {
+    Route by;
+    const ResolveStatus status = rail->resolve(peer, by);
+    if (status == ResolveStatus::unreachable || result == ResolveStatus::resolved) continue;
+    result = status;
+    route.address = by.address;
+  }
+  if (result == ResolveStatus::unreachable && reason != nullptr) {
     try {
       *reason = "too many processes are known already";
     } catch (...) {
       reason->clear();
     }
   }
-  return status;
+  return result;
 }
 
 bool DpdkLink::adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept {
-  DiscoveryMessage message;
-  const bool adopted = discovery_.adopt(peer, mac_of(from), now_ns(), message);
-  sender_.send_discovery(message);
-  route = {from, properties_.mtu};
-  return adopted;
+  route = {from, mtu()};
+  return rail(from.rail()).adopt(peer, from);
+}
+
+unsigned DpdkLink::ways_to(ProcessId peer, const LinkAddress&,
+                           LinkAddress (&to)[most_ways]) const noexcept {
+  unsigned count = 0;
+  for (const auto& rail : rails_) {
+    Route route;
+    if (rail->resolve(peer, route) == ResolveStatus::resolved) to[count++] = route.address;
+  }
+  return rails_.size() == 1 ? 0 : count;
+}
+
+RailReach DpdkLink::reach(unsigned, const RailAddress& port) const noexcept {
+  for (const auto& rail : rails_)
+    if (rail->port().mac() == mac_in(port)) return RailReach::never;
+  return RailReach::perhaps;
+}
+
+LinkAddress DpdkLink::rail_address(ProcessId, unsigned rail,
+                                   const RailAddress& port) const noexcept {
+  return rails_[rail]->address_of(mac_in(port));
 }
 
 std::string DpdkLink::describe() const {
-  return text_of(
-      port_->name(), " (", port_->driver(), ", ", mac_text(port_->mac()), "), frames of up to ",
-      mtu(), " bytes, ", port_->ring_frames(), " of them in the port, ", describe_eal_memory(),
-      properties_.sends_from_anywhere ? ", long payloads sent from where they are"
-      : sender_.has_memory()          ? ", long frames sent without a copy"
-                                      : ", all frames copied",
-      descriptor() == no_descriptor ? text_of(", no receive interrupts: polled every ",
-                                              properties_.longest_pause_ns / 1000, " us at least")
-                                    : "",
-      state_.reaches_network() ? "" : ", the other end is not open yet", "; ", rte_version());
+  std::string text;
+  for (const auto& rail : rails_) text += (text.empty() ? "" : "; ") + rail->describe();
+  return text_of(text, "; frames of up to ", mtu(), " bytes, ", describe_eal_memory(),
+                 descriptor() == no_descriptor
+                     ? text_of(", no receive interrupts: polled every ",
+                               properties_.longest_pause_ns / 1000, " us at least")
+                     : "",
+                 "; ", rte_version());
 }
 
 }  // namespace lintel

@@ -53,7 +53,7 @@ bool examine(const std::string& port, std::string& text) {
 
 OpenStatus open(const DpdkSettings& settings, std::unique_ptr<PacketLink>& link,
                 std::string& reason) {
-  if (!start_eal({settings.port, settings.eal_arguments}, reason)) return OpenStatus::failed;
+  if (!start_eal({settings.ports, settings.eal_arguments}, reason)) return OpenStatus::failed;
   return DpdkLink::open(settings, link, reason);
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "transport/open_status.h"
 #include "transport/packet_link.h"
@@ -11,11 +12,11 @@
 namespace lintel {
 
 struct DpdkSettings {
-  ProcessId id;               // identifier of this process
-  std::string port;           // a PCI address, or a device with its arguments
-  std::string eal_arguments;  // PTL_DPDK_EAL
-  uint32_t mtu = 0;           // payload of an Ethernet frame; 0: what the port is set up for
-  uint32_t ring = 1024;       // frames that may wait in the port, each way
+  ProcessId id;                    // identifier of this process
+  std::vector<std::string> ports;  // each a PCI address, or a device with its arguments
+  std::string eal_arguments;       // PTL_DPDK_EAL
+  uint32_t mtu = 0;                // payload of an Ethernet frame; 0: what the port is set up for
+  uint32_t ring = 1024;            // frames that may wait in the port, each way
 };
 
 struct DpdkModule {

@@ -162,12 +162,9 @@ std::vector<std::string> arguments_for(const EalSettings& settings, std::string&
 
   std::vector<std::string> arguments = {"lintel", "--lcores=0@(" + own_processors() + ")",
                                         "--no-telemetry"};
-  if (is_bus_device(settings.port)) {
-    arguments.push_back("-a");
-    arguments.push_back(settings.port);
-  } else {
-    arguments.push_back("--no-pci");
-  }
+  for (const std::string& port : settings.ports)
+    if (is_bus_device(port)) arguments.insert(arguments.end(), {"-a", port});
+  if (arguments.back() == "--no-telemetry") arguments.emplace_back("--no-pci");
   if (chooses_memory(extra)) {
     memory = "memory as PTL_DPDK_EAL says";
   } else if (can_use_huge_pages()) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "util/log.h"
 
@@ -22,8 +23,8 @@ class QuietEalLog {
 };
 
 struct EalSettings {
-  std::string port;       // port that will be opened: DPDK uses no other PCI device
-  std::string arguments;  // PTL_DPDK_EAL
+  std::vector<std::string> ports;  // those that will be opened: DPDK uses no other PCI device
+  std::string arguments;           // PTL_DPDK_EAL
 };
 
 // Starts it in a thread of its own, so that the affinity and the signal mask of the caller stay as

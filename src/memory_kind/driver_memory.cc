@@ -52,7 +52,7 @@ DriverMemory::DriverMemory(std::unique_ptr<DeviceDriver> driver)
 
 bool DriverMemory::describe(const void* address, DeviceAllocation* out) noexcept {
   DeviceContext context;
-  if (!driver_->describe(address, out, &context)) return false;
+  if (!driver_->describe(address, out, &context) || imports_.contains(out->base)) return false;
   if (!has_context_.load(std::memory_order_relaxed))  // for pin()
     has_context_.store(contexts_.find(context) != nullptr, std::memory_order_relaxed);
   return true;
@@ -181,10 +181,10 @@ bool overlaps(const ExportedAllocation& a, const ExportedAllocation& b) {
 
 }  // namespace
 
-// Two allocations of a process have no address in common, so the earlier one is gone.
-void ImportCache::drop_stale(const ExportedAllocation& exported) {
+template <typename IsStale>
+void ImportCache::drop(const IsStale& is_stale) {
   std::erase_if(imports_, [&](const Import& import) {
-    if (import.users != 0 || !overlaps(import.exported, exported)) return false;
+    if (import.users != 0 || !is_stale(import)) return false;
     driver_.close(import.base);
     return true;
   });
@@ -222,13 +222,16 @@ void* ImportCache::open(const ExportedAllocation& exported) noexcept {
   for (Import& import : imports_)
     if (is_same(import.exported, exported)) {
       ++import.users;
+      import.is_forgotten = false;
       import.last_use = ++uses_;
       return import.base;
     }
   try {
-    drop_stale(exported);
+    // Two allocations of a process have no address in common, so an earlier one is gone.
+    drop([&](const Import& import) { return overlaps(import.exported, exported); });
     if (!make_room()) return nullptr;
     imports_.reserve(imports_.size() + 1);
+    is_used_.store(true, std::memory_order_relaxed);
     void* const base = map(exported);
     if (base != nullptr) imports_.push_back({exported, base, 1, ++uses_});
     return base;
@@ -237,12 +240,28 @@ void* ImportCache::open(const ExportedAllocation& exported) noexcept {
   }
 }
 
+bool ImportCache::contains(uintptr_t base) noexcept {
+  if (!is_used_.load(std::memory_order_relaxed)) return false;
+  LockGuard guard(lock_);
+  return std::any_of(imports_.begin(), imports_.end(), [&](const Import& import) {
+    return reinterpret_cast<uintptr_t>(import.base) == base;
+  });
+}
+
 void ImportCache::close(void* base) noexcept {
   LockGuard guard(lock_);
   const auto import = std::find_if(imports_.begin(), imports_.end(),
                                    [&](const Import& each) { return each.base == base; });
   LINTEL_ASSERT(import != imports_.end() && import->users != 0);
-  if (import != imports_.end() && import->users != 0) --import->users;
+  if (import == imports_.end() || import->users == 0) return;
+  if (--import->users == 0 && import->is_forgotten)
+    drop([](const Import& each) { return each.is_forgotten; });
+}
+
+void ImportCache::forget_process(uint32_t process) noexcept {
+  LockGuard guard(lock_);
+  for (Import& import : imports_) import.is_forgotten |= import.exported.process == process;
+  drop([](const Import& import) { return import.is_forgotten; });
 }
 
 void say_driver_fault(uint8_t kind, const char* driver, int error, const char* function,

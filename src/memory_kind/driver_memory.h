@@ -22,6 +22,9 @@ class ImportCache {
 
   [[nodiscard]] void* open(const ExportedAllocation& exported) noexcept;
   void close(void* base) noexcept;
+  void forget_process(uint32_t process) noexcept;
+  // Whether an allocation that begins there is one of these.
+  [[nodiscard]] bool contains(uintptr_t base) noexcept;
 
  private:
   struct Import {
@@ -29,9 +32,12 @@ class ImportCache {
     void* base;
     unsigned users;
     uint64_t last_use;
+    bool is_forgotten = false;
   };
 
-  void drop_stale(const ExportedAllocation& exported) LINTEL_REQUIRES(lock_);
+  // Gives up mappings without users of which `is_stale(import)` is true.
+  template <typename IsStale>
+  void drop(const IsStale& is_stale) LINTEL_REQUIRES(lock_);
   [[nodiscard]] bool make_room() LINTEL_REQUIRES(lock_);
   [[nodiscard]] void* map(const ExportedAllocation& exported) LINTEL_REQUIRES(lock_);
 
@@ -39,6 +45,7 @@ class ImportCache {
   Mutex lock_;
   std::vector<Import> imports_ LINTEL_GUARDED_BY(lock_);
   uint64_t uses_ LINTEL_GUARDED_BY(lock_) = 0;
+  std::atomic<bool> is_used_{false};  // since the first mapping
 };
 
 class DriverMemory final : public MemoryKind {
@@ -58,6 +65,7 @@ class DriverMemory final : public MemoryKind {
                          ExportedAllocation* out) noexcept override;
   void* open_exported(const ExportedAllocation& exported) noexcept override;
   void close_exported(void* base) noexcept override { imports_.close(base); }
+  void forget_process(uint32_t process) noexcept override { imports_.forget_process(process); }
   int dmabuf(const void* address, uint64_t length, uint64_t* offset) noexcept override;
   int device_count() noexcept override { return driver_->device_count(); }
   void device_name(int device, char* text, size_t bytes) noexcept override {

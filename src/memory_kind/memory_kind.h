@@ -58,8 +58,13 @@ class MemoryKind {
   [[nodiscard]] virtual const char* name() const noexcept = 0;  // name in PTL_DEVICE_MEMORY
   [[nodiscard]] virtual uint8_t number() const noexcept = 0;  // 1 and up; the same in all processes
 
-  // Never waits. Whether `address` is device memory of this kind. Managed (unified) memory is not.
+  // Never waits. Whether `address` is device memory of this kind, allocated by this process.
+  // Managed (unified) memory is not.
   [[nodiscard]] virtual bool describe(const void* address, DeviceAllocation* out) noexcept = 0;
+  [[nodiscard]] bool owns(const void* address) noexcept {
+    DeviceAllocation allocation;
+    return describe(address, &allocation);
+  }
 
   // Copies and waits for the end; for short lengths. One side is device memory of this kind, the
   // other either that or memory of the host.
@@ -87,6 +92,9 @@ class MemoryKind {
   // that of the peer.
   [[nodiscard]] virtual void* open_exported(const ExportedAllocation& exported) noexcept = 0;
   virtual void close_exported(void* base) noexcept = 0;
+  // The process has gone: gives up the mappings of its allocations, those in use when they are
+  // closed. The driver may wait for a device.
+  virtual void forget_process(uint32_t process) noexcept = 0;
 
   // A dmabuf descriptor for a range, which the caller closes; -1: none. `offset`: of the range
   // within the buffer.
@@ -126,6 +134,9 @@ void look_for_drivers() noexcept;
 
 // Never waits. The kind in use that has this number(), nullptr if there is none.
 [[nodiscard]] MemoryKind* kind_numbered(uint8_t number) noexcept;
+
+// Connection path. Calls forget_process() of the kinds in use.
+void forget_allocations_of(uint32_t process) noexcept;
 
 // Set-up path. Takes a kind into use that is not one of the drivers, such as that of a test. It
 // stays until the process ends.

@@ -220,6 +220,12 @@ MemoryKind* kind_numbered(uint8_t number) noexcept {
   return nullptr;
 }
 
+void forget_allocations_of(uint32_t process) noexcept {
+  Registry& all = registry();
+  const size_t count = all.count.load(std::memory_order_acquire);
+  for (size_t i = 0; i < count; ++i) all.kinds[i]->forget_process(process);
+}
+
 void use_kind(MemoryKind& kind) noexcept { registry().use(kind); }
 
 void forget_kind(MemoryKind& kind) noexcept { registry().forget(kind); }

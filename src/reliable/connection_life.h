@@ -132,11 +132,13 @@ class ConnectionLife {
     route_ = route;
     cookie_ = cookie;
   }
-  void establish(uint64_t peer_number, uint64_t incarnation) noexcept {
+  // `by_first_port`: the route leads to the first port of the peer.
+  void establish(uint64_t peer_number, uint64_t incarnation, bool by_first_port) noexcept {
     LINTEL_ASSERT(peer_number != 0 && incarnation != 0);
     opening_.reset();
     peer_number_ = peer_number;
     incarnation_ = incarnation;
+    by_first_port_ = by_first_port;
     move_to(ConnectionState::established);
   }
   void fail() noexcept {
@@ -165,6 +167,8 @@ class ConnectionLife {
   [[nodiscard]] uint64_t cookie() const noexcept { return cookie_; }
   // The route by which the peer was heard last.
   [[nodiscard]] const Route& route() const noexcept { return route_; }
+  // Whether it led to the first port of the peer when the connection was established.
+  [[nodiscard]] bool is_by_first_port() const noexcept { return by_first_port_; }
   // The peer was heard by another path.
   void note_source(const LinkAddress& from) noexcept { route_.address = from; }
   // nullptr unless the connection is opening.
@@ -194,6 +198,7 @@ class ConnectionLife {
   std::atomic<ConnectionState> state_{ConnectionState::idle};
   bool announced_ = false;
   bool reported_ = false;
+  bool by_first_port_ = true;
   uint64_t number_ = 0;
   uint64_t peer_number_ = 0;
   uint64_t incarnation_ = 0;

@@ -44,17 +44,20 @@ class FaultyLink final : public PacketLink {
                            Route& route) noexcept override {
     return link_->adopt(peer, from, route);
   }
-  [[nodiscard]] unsigned ways_to(ProcessId peer,
+  [[nodiscard]] unsigned ways_to(ProcessId peer, const LinkAddress& route,
                                  LinkAddress (&to)[most_ways]) const noexcept override {
-    return link_->ways_to(peer, to);
+    return link_->ways_to(peer, route, to);
   }
   [[nodiscard]] LinkAddress with_rail(ProcessId peer,
                                       const LinkAddress& to) const noexcept override {
     return link_->with_rail(peer, to);
   }
-  [[nodiscard]] unsigned pair_rails(ProcessId peer, const RailAddress* rails, unsigned count,
-                                    LinkAddress (&to)[most_rails]) const noexcept override {
-    return link_->pair_rails(peer, rails, count, to);
+  [[nodiscard]] RailReach reach(unsigned rail, const RailAddress& port) const noexcept override {
+    return link_->reach(rail, port);
+  }
+  [[nodiscard]] LinkAddress rail_address(ProcessId peer, unsigned rail,
+                                         const RailAddress& port) const noexcept override {
+    return link_->rail_address(peer, rail, port);
   }
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept override;
   [[nodiscard]] unsigned receive(InboundFrame* frames, unsigned max) noexcept override {

@@ -21,7 +21,7 @@ static_assert(std::endian::native == std::endian::little,
 // and connect are answered by the header of a refuse. For this all versions have in common: the
 // size of FrameHeader, the check of the handshake, the places of version, type and connection, the
 // numbers of hello, connect and refuse, and that a HandshakeBody begins with the number.
-inline constexpr uint8_t frame_version = 8;
+inline constexpr uint8_t frame_version = 9;
 
 enum class FrameType : uint8_t {
   // The handshake, a HandshakeBody each: hello -> challenge -> connect -> accept, or refuse.
@@ -128,23 +128,23 @@ struct HandshakeBody {
   uint64_t window_bytes;    // maximum of frames on the way to the sender
   uint32_t first_sequence;  // number of the sender's first data frame
   uint16_t message_version;
-  Admission admission;       // proof that the sender requires, and gives
-  RefuseCause cause;         // refuse only
-  uint64_t cookie;           // challenge: made by the target; connect: the same, given back
-  NetworkSecurity security;  // protection of the frames of the connection
-  uint8_t leaves_unchecked;  // 1: payloads between the two need no check; else 0
-  uint8_t rail_count;        // of `rails`
-  uint8_t reserved;          // zero
-  uint32_t slot_bytes;       // bytes of the window that each frame takes; 0: see FrameCharge
-  uint64_t node;             // ReliableSettings::node
-  RailAddress rails[most_rails - 1];  // further ports of the sender; the rest is zero
-  uint8_t share[share_bytes];  // hello, connect, accept: share for the keys of frames; else zero
-  uint8_t proof[proof_bytes];  // connect, accept: proof of the secret; else zero
+  Admission admission;            // proof that the sender requires, and gives
+  RefuseCause cause;              // refuse only
+  uint64_t cookie;                // challenge: made by the target; connect: the same, given back
+  NetworkSecurity security;       // protection of the frames of the connection
+  uint8_t leaves_unchecked;       // 1: payloads between the two need no check; else 0
+  uint8_t rail_count;             // of `rails`
+  uint8_t reserved;               // zero
+  uint32_t slot_bytes;            // bytes of the window that each frame takes; 0: see FrameCharge
+  uint64_t node;                  // ReliableSettings::node
+  RailAddress rails[most_rails];  // ports of the sender, if it has several; the rest is zero
+  uint8_t share[share_bytes];     // hello, connect, accept: share for the keys of frames; else zero
+  uint8_t proof[proof_bytes];     // connect, accept: proof of the secret; else zero
 };
-static_assert(sizeof(HandshakeBody) == 232 && offsetof(HandshakeBody, number) == 0 &&
+static_assert(sizeof(HandshakeBody) == 288 && offsetof(HandshakeBody, number) == 0 &&
               offsetof(HandshakeBody, cookie) == 72 && offsetof(HandshakeBody, slot_bytes) == 84 &&
               offsetof(HandshakeBody, node) == 88 && offsetof(HandshakeBody, rails) == 96 &&
-              offsetof(HandshakeBody, share) == 168 && offsetof(HandshakeBody, proof) == 200);
+              offsetof(HandshakeBody, share) == 224 && offsetof(HandshakeBody, proof) == 256);
 
 struct PartHeader {
   uint32_t offset;  // place of this part in the body of the data frame

@@ -72,7 +72,7 @@ bool read_frame(const InboundFrame& frame, Body& body, ReliableCounters& counter
 // Whether the statements of the sender about itself are possible. A slot takes the longest frame.
 bool is_plausible(const HandshakeBody& body) noexcept {
   return body.number != 0 && body.incarnation != 0 && body.mtu >= PacketLink::least_mtu &&
-         body.rail_count < most_rails &&
+         body.rail_count <= most_rails &&
          (body.slot_bytes == 0 ||
           (body.slot_bytes >= body.mtu && body.slot_bytes <= PacketLink::largest_mtu));
 }
@@ -159,7 +159,8 @@ void Handshake::attempt(Connection& connection, uint64_t now_ns) noexcept {
 // Its path, or that of its challenge, may be cut. The others are tried in turn.
 void Handshake::call_elsewhere(const Connection& connection, const HandshakeBody& body) noexcept {
   LinkAddress ways[most_ways];
-  const unsigned count = context_.link.ways_to(connection.peer, ways);
+  const unsigned count =
+      context_.link.ways_to(connection.peer, connection.life.route().address, ways);
   if (count == 0) return;
   FrameHeader header{};
   header.type = FrameType::hello;
@@ -455,20 +456,22 @@ void Handshake::establish(Connection& connection, const HandshakeBody& body,
                           context_.link.properties().queue_delay_ns};
   const uint64_t shortest_timeout_ns = context_.settings.shortest_timeout_ns;
   connection.send.open(context_.settings.first_sequence, limits, shortest_timeout_ns);
-  LinkAddress paths[most_rails];
-  const unsigned count =
-      context_.link.pair_rails(connection.peer, body.rails, body.rail_count, paths);
-  if (count > 1) {
-    connection.send.window.add_paths({paths, count}, context_.link.properties().rails_used,
-                                     connection.life.route().address, limits, shortest_timeout_ns,
-                                     now_ns);
+  const RailPairs rails = pair_rails(context_.link, connection.peer, {body.rails, body.rail_count},
+                                     connection.life.route().address);
+  if (rails.count != 0) {
+    connection.send.window.add_paths(rails, context_.link.properties().rails_used, limits,
+                                     shortest_timeout_ns, now_ns);
     context_.timers.set(connection, now_ns);
   }
   connection.publish_data_bytes();
   connection.receive.open(body.first_sequence);
   connection.pending = {};
   connection.silence.heard(now_ns);
-  connection.life.establish(body.number, body.incarnation);
+  const bool by_first_port =
+      body.rail_count == 0 ||
+      connection.life.route().address.without_rail() ==
+          context_.link.rail_address(connection.peer, 0, body.rails[0]).without_rail();
+  connection.life.establish(body.number, body.incarnation, by_first_port);
   context_.counters.connections_opened.increment();
   log_message(LogLevel::debug, "%s: connected with %s, frames of %u bytes", context_.link.name(),
               ProcessText(connection.peer.nid, connection.peer.pid).c_str(), frame_bytes);

@@ -91,8 +91,13 @@ uint64_t PeerWatch::run_locked(Connection& connection, uint64_t now_ns,
   return handshake_.go_on(connection, unreachable, now_ns, failure);
 }
 
+// Links know the first port of a peer alone.
 bool PeerWatch::is_gone(Connection& connection, uint64_t awaited_ns) noexcept {
-  return awaited_ns > process_check_ns &&
+  if (awaited_ns <= process_check_ns) return false;
+  SendWindow& window = connection.send.window;
+  if (window.has_several_paths())
+    return context_.link.is_gone(connection.peer, window.further().rails.ports[0]);
+  return connection.life.is_by_first_port() &&
          context_.link.is_gone(connection.peer, connection.life.route().address);
 }
 
@@ -162,7 +167,7 @@ void PeerWatch::follow_paths(Connection& connection, uint64_t now_ns) noexcept {
     const bool lost = change == PathHealth::Change::lost;
     (lost ? context_.counters.paths_lost : context_.counters.paths_back).increment();
     // Once for each node, unless it lasts. UINT8_MAX is the first rail, too.
-    const unsigned rail = window.further().to[i].rail() % UINT8_MAX;
+    const unsigned rail = window.further().rails.to[i].rail() % UINT8_MAX;
     const bool due = said_.is_due(
         uint64_t{lost ? 2u : 3u} << 40 | uint64_t{rail} << 32 | connection.peer.nid, now_ns);
     log_message(due ? LogLevel::info : LogLevel::debug, "%s: rail %u to %s %s",

@@ -257,7 +257,9 @@ Connection* ReliableTransport::connection_by_other_path(Connection& connection, 
   if (open_frame(connection, frame, header) == nullptr) return nullptr;
   const LockGuard guard(connection.lock);
   connection.life.note_source(from);
-  connection.send.window.note_heard(from);
+  SendWindow& window = connection.send.window;
+  if (window.has_several_paths() && !window.note_heard(from))
+    window.further().answers_to = link_->with_rail(connection.peer, from);
   return &connection;
 }
 
@@ -377,7 +379,7 @@ std::vector<Statistic> ReliableTransport::statistics() const {
   static constexpr const char* by_rail[] = {"bytes by rail 1", "bytes by rail 2",
                                             "bytes by rail 3"};
   static_assert(std::size(by_rail) == most_rails - 1);
-  for (unsigned i = 0; i < link_->properties().rail_count; ++i)
+  for (unsigned i = 0; i + 1u < link_->properties().rail_count; ++i)
     all.push_back({by_rail[i], link.rail_bytes[i]});
   return all;
 }

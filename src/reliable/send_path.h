@@ -8,6 +8,7 @@
 
 #include "reliable/congestion.h"
 #include "reliable/frame_pool.h"
+#include "reliable/rail_pairs.h"
 #include "reliable/retransmission_timer.h"
 #include "transport/packet_link.h"
 #include "util/assert.h"
@@ -132,11 +133,17 @@ class PathHealth {
     due_ns_ = now_ns + std::min(first_gap_ns << probes_, longest_gap_ns);
     if (probes_ < most_idle_probes) ++probes_;
   }
-  // True: it answers a probe since the path was suspended, so the path works.
-  [[nodiscard]] bool take_answer(uint32_t number) noexcept {
-    if (live_ || probes_ == 0 || number - first_number_ > last_number_ - first_number_)
-      return false;
-    return live_ = true;
+  // Returns which probe that is since the path was suspended, from 0.
+  [[nodiscard]] uint32_t place_of(uint32_t number) const noexcept {
+    return probes_ == 0 ? 0 : number - first_number_;
+  }
+  [[nodiscard]] bool is_answer(uint32_t number) const noexcept {
+    return !live_ && probes_ != 0 && place_of(number) <= place_of(last_number_);
+  }
+  // Such a probe was answered, so the path works.
+  void revive() noexcept {
+    LINTEL_ASSERT(!live_);
+    live_ = true;
   }
 
   enum class Change : uint8_t { none, lost, back };
@@ -287,11 +294,11 @@ class SendPath {
 struct FurtherPaths {
   SendPath path[most_rails - 1];
   PathHealth health[most_rails];  // of all paths
-  LinkAddress to[most_rails];     // addresses of frames by each
-  uint64_t most_bytes = 0;        // SendLimits::window_bytes
-  uint8_t count = 0;              // of `path`
-  uint8_t most_used = 0;          // of the paths that work; later ones stand in for them
-  uint8_t heard = 0;              // index of the path by which the peer was heard last
+  RailPairs rails;
+  LinkAddress answers_to;   // where the peer was heard last
+  uint64_t most_bytes = 0;  // SendLimits::window_bytes
+  uint8_t most_used = 0;    // of the paths that work; later ones stand in for them
+  uint8_t proven = 0;       // a bit for each path that has worked
 };
 static_assert(sizeof(FurtherPaths) <= (most_rails - 1) * 1024);
 

@@ -17,25 +17,20 @@ void SendWindow::open(uint32_t first_sequence, const SendLimits& limits,
   first_.open(0, limits, shortest_timeout_ns);
 }
 
-void SendWindow::add_paths(std::span<const LinkAddress> to, uint8_t most_used,
-                           const LinkAddress& proven, const SendLimits& limits,
+void SendWindow::add_paths(const RailPairs& rails, uint8_t most_used, const SendLimits& limits,
                            uint64_t shortest_timeout_ns, uint64_t now_ns) noexcept {
-  LINTEL_ASSERT(empty() && further_ == nullptr && to.size() > 1 && to.size() <= most_rails);
-  const auto works = std::find_if(to.begin(), to.end(), [&](const LinkAddress& address) {
-    return address.without_rail() == proven;
-  });
-  if (works == to.end()) return;
+  LINTEL_ASSERT(empty() && further_ == nullptr && rails.count > 1 && rails.count <= most_rails);
   further_.reset(new (std::nothrow) FurtherPaths);
   if (further_ == nullptr) return;
   unusual_ |= several_paths;
   further_->most_bytes = limits.window_bytes;
-  further_->count = static_cast<uint8_t>(to.size() - 1);
+  further_->rails = rails;
   further_->most_used = most_used;
-  further_->heard = static_cast<uint8_t>(works - to.begin());
-  std::copy(to.begin(), to.end(), further_->to);
-  for (unsigned i = 0; i < to.size(); ++i) {
+  further_->answers_to = rails.to[rails.proven];
+  further_->proven = static_cast<uint8_t>(1u << rails.proven);
+  for (unsigned i = 0; i < rails.count; ++i) {
     if (i != 0) path(i).open(static_cast<uint8_t>(i), limits, shortest_timeout_ns);
-    if (i != further_->heard) further_->health[i].suspend(now_ns);
+    if (i != rails.proven) further_->health[i].suspend(now_ns);
   }
 }
 
@@ -45,15 +40,39 @@ SendPath& SendWindow::preferred() noexcept {
   return first_;
 }
 
-bool SendWindow::has_path_to(const LinkAddress& address) const noexcept {
-  for (unsigned i = 0; has_several_paths() && i < paths(); ++i)
-    if (further_->to[i].without_rail() == address) return true;
+bool SendWindow::note_heard(const LinkAddress& from) noexcept {
+  for (unsigned i = 0; i < paths(); ++i) {
+    const LinkAddress& to = further_->rails.to[i];
+    if (!(to.without_rail() == from.without_rail()) || !works(path(i))) continue;
+    further_->answers_to = to;
+    return true;
+  }
   return false;
 }
 
-void SendWindow::note_heard(const LinkAddress& from) noexcept {
-  for (unsigned i = 0; has_several_paths() && i < paths(); ++i)
-    if (further_->to[i].without_rail() == from) further_->heard = static_cast<uint8_t>(i);
+void SendWindow::note_probe(SendPath& path, uint32_t number, uint64_t now_ns) noexcept {
+  const unsigned index = path.index();
+  PathHealth& health = further_->health[index];
+  health.probed(number, now_ns);
+  if ((further_->proven >> index & 1) == 0)
+    further_->rails.aim(index, further_->rails.port_of_probe(index, health.place_of(number)));
+}
+
+// False: the number answers no probe of that path, or another path goes to the port that answers.
+bool SendWindow::revive(unsigned index, uint32_t probe_number) noexcept {
+  PathHealth& health = further_->health[index];
+  if (!health.is_answer(probe_number)) return false;
+  RailPairs& rails = further_->rails;
+  if ((further_->proven >> index & 1) == 0) {
+    const uint8_t port = rails.port_of_probe(index, health.place_of(probe_number));
+    for (unsigned i = 0; i < paths(); ++i)
+      if (works(path(i)) && rails.port[i] == port) return false;
+    rails.aim(index, rails.port[index] = port);
+    further_->proven |= static_cast<uint8_t>(1u << index);
+  }
+  health.revive();
+  path(index).revive();
+  return true;
 }
 
 uint64_t SendWindow::sum_of_paths(uint64_t (SendPath::*bytes)() const noexcept) const noexcept {
@@ -73,10 +92,7 @@ bool SendWindow::take_answer(uint32_t probe_number) noexcept {
   mtu_.answered(probe_number);
   const unsigned index = LossDetector::path_of(probe_number);
   if (index >= paths()) return false;
-  if (has_several_paths() && further_->health[index].take_answer(probe_number)) {
-    path(index).revive();
-    return true;
-  }
+  if (has_several_paths() && revive(index, probe_number)) return true;
   answered_ |= path(index).take_answer(probe_number);
   return false;
 }

@@ -111,12 +111,11 @@ class SendWindow {
  public:
   void open(uint32_t first_sequence, const SendLimits& limits,
             uint64_t shortest_timeout_ns) noexcept;
-  // Connection path, after open(): the addresses of frames by the first path and by further ones.
-  // The path to `proven` works, whatever the rail; the others are to be tried. Without memory, or
-  // if `proven` is none of them, there are none.
-  // `most_used`: maximum number of paths that frames take.
-  void add_paths(std::span<const LinkAddress> to, uint8_t most_used, const LinkAddress& proven,
-                 const SendLimits& limits, uint64_t shortest_timeout_ns, uint64_t now_ns) noexcept;
+  // Connection path, after open(): the paths by several rails, of which the proven one works and
+  // the others are to be tried. Without memory there is one. `most_used`: maximum number of paths
+  // that frames take.
+  void add_paths(const RailPairs& rails, uint8_t most_used, const SendLimits& limits,
+                 uint64_t shortest_timeout_ns, uint64_t now_ns) noexcept;
   // Removes and returns all queued frames. The caller releases them.
   [[nodiscard]] FrameBuffer* take_all() noexcept;
 
@@ -136,7 +135,7 @@ class SendWindow {
   [[nodiscard]] const SendPath& first() const noexcept { return first_; }
   [[nodiscard]] bool has_several_paths() const noexcept { return further_ != nullptr; }
   [[nodiscard]] unsigned paths() const noexcept {
-    return has_several_paths() ? 1u + further_->count : 1;
+    return has_several_paths() ? further_->rails.count : 1;
   }
   [[nodiscard]] SendPath& path(unsigned index) noexcept {
     LINTEL_ASSERT(index < paths());
@@ -155,10 +154,15 @@ class SendWindow {
     LINTEL_ASSERT(has_several_paths());
     return *further_;
   }
-  // Whether frames of one go to that address, regardless of the rail.
-  [[nodiscard]] bool has_path_to(const LinkAddress& address) const noexcept;
-  // The peer was heard by that path. Answers go by it.
-  void note_heard(const LinkAddress& from) noexcept;
+  // Whether the peer has a port with that address, regardless of the rail.
+  [[nodiscard]] bool has_path_to(const LinkAddress& address) const noexcept {
+    return has_several_paths() && further_->rails.has_port(address);
+  }
+  // The peer was heard from there: answers go by the path to it. False: none that works does.
+  [[nodiscard]] bool note_heard(const LinkAddress& from) noexcept;
+  // A probe of that number is sent by a suspended path. As long as it has never worked, its probes
+  // try all ports of the peer.
+  void note_probe(SendPath& path, uint32_t number, uint64_t now_ns) noexcept;
   // The one for the next frames, of several: the preferred one while it has room, then that by
   // which they arrive first. `refused`: a bit for each path whose frames the link does not take
   // now. nullptr: no frame may go now.
@@ -289,6 +293,7 @@ class SendWindow {
   [[nodiscard]] bool reaches(const FrameBuffer& frame) const noexcept {
     return sequence_distance(frame.sequence, acknowledged_) < int32_t{selective_reach};
   }
+  [[nodiscard]] bool revive(unsigned index, uint32_t probe_number) noexcept;
   [[nodiscard]] const FrameBuffer* next_to_send() const noexcept;
   FrameBuffer* release_before(uint32_t acknowledged, uint64_t now_ns, Acknowledged& result,
                               const FrameBuffer*& newest) noexcept;

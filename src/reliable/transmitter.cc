@@ -224,7 +224,7 @@ void Transmitter::probe_long(Connection& connection, const SendPath& path, uint3
 void Transmitter::probe_suspended(Connection& connection, SendPath& path,
                                   uint64_t now_ns) noexcept {
   const uint32_t number = path.losses().take_number();
-  connection.send.window.further().health[path.index()].probed(number, now_ns);
+  connection.send.window.note_probe(path, number, now_ns);
   probe_long(connection, path, number, connection.send.frame_bytes(), now_ns);
 }
 

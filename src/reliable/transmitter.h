@@ -60,14 +60,14 @@ class Transmitter {
   static const LinkAddress& address_of(Connection& connection, const SendPath& path) noexcept
       LINTEL_REQUIRES(connection.lock) {
     SendWindow& window = connection.send.window;
-    return window.has_several_paths() ? window.further().to[path.index()]
+    return window.has_several_paths() ? window.further().rails.to[path.index()]
                                       : connection.life.route().address;
   }
   // Where answers go.
   static const LinkAddress& answer_address_of(Connection& connection) noexcept
       LINTEL_REQUIRES(connection.lock) {
     SendWindow& window = connection.send.window;
-    return window.has_several_paths() ? window.further().to[window.further().heard]
+    return window.has_several_paths() ? window.further().answers_to
                                       : connection.life.route().address;
   }
   static FrameHeader header_of(const Connection& connection, FrameType type,

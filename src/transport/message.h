@@ -237,7 +237,10 @@ struct Piece {
 struct ProcessId {
   uint32_t nid;
   uint32_t pid;
-  friend bool operator==(const ProcessId&, const ProcessId&) = default;
+  // Compares both fields at once.
+  friend constexpr bool operator==(const ProcessId& a, const ProcessId& b) noexcept {
+    return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
+  }
 };
 
 }  // namespace lintel

@@ -21,8 +21,8 @@ namespace lintel {
 // Source or destination of frames, in the link's own form: a socket address, a MAC address, the
 // number of an address handle. The same sender always has the same bytes (unused ones are zero), so
 // that addresses are compared as memory. Valid only for the link that made it. The last byte tells
-// a link with several ports (rails) by which one to send; it is zero in addresses of arrived
-// frames.
+// a link with several ports (rails) by which one to send. In addresses of arrived frames it is the
+// one by which they came, or zero if the link does not know it.
 struct LinkAddress {
   alignas(8) std::array<std::byte, 32> bytes{};
 
@@ -54,13 +54,15 @@ inline constexpr unsigned most_rails = 4;
 // Maximum number of addresses by which a peer is called: see PacketLink::ways_to().
 inline constexpr unsigned most_ways = 2 * most_rails - 1;
 
-// A port of a process beyond its first one, as it tells its peers in a handshake.
+// A port of a process, as it tells its peers in a handshake.
 struct RailAddress {
-  std::array<uint8_t, 16> bytes{};  // in the link's own form
+  std::array<uint8_t, 28> bytes{};  // in the link's own form
   uint32_t mtu = 0;                 // bytes of the largest frame
-  uint32_t reserved = 0;            // zero
 };
-static_assert(sizeof(RailAddress) == 24);
+static_assert(sizeof(RailAddress) == 32);
+
+// Whether frames by a port of this process reach one of a peer, as far as addresses show it.
+enum class RailReach : uint8_t { never, perhaps, same_network };
 
 struct Route {
   LinkAddress address;
@@ -128,13 +130,18 @@ struct AtomicLinkCounters {
 struct LinkProperties {
   static constexpr int no_descriptor = -1;
 
-  const char* name = "";      // name in PTL_TRANSPORT, counters and log lines
-  std::string device{};       // see Transport::device()
-  ProcessId id{};             // this process by its physical address
-  LinkAddress own_address{};  // address of this process in `from` of its frames
-  std::array<RailAddress, most_rails - 1> rails{};  // its further ports
+  const char* name = "";                        // name in PTL_TRANSPORT, counters and log lines
+  std::string device{};                         // see Transport::device()
+  ProcessId id{};                               // this process by its physical address
+  LinkAddress own_address{};                    // address of this process in `from` of its frames
+  std::array<RailAddress, most_rails> rails{};  // its ports, if there are several
   uint8_t rail_count = 0;
+  uint8_t first_place = 0;          // of the first port in the order in which frames fill them
   uint8_t rails_used = most_rails;  // maximum number of rails by which frames go to one peer
+  // The port at a place of that order.
+  [[nodiscard]] unsigned rail_at(unsigned place) const noexcept {
+    return place == first_place ? 0 : place < first_place ? place + 1 : place;
+  }
   // The bits of addresses that name the host, and not one of its processes.
   LinkAddress host_mask = LinkAddress::filled_with(std::byte{0xff});
   uint32_t mtu = 0;  // bytes of the largest frame that can be sent or received
@@ -206,9 +213,9 @@ class PacketLink {
                                    Route& route) noexcept = 0;
 
   // Connection path; any thread. Where `peer` may be reached though none of its further ports is
-  // known: its first address, then guesses by the further rails of this process. Returns how many;
-  // 0: by its first address alone.
-  [[nodiscard]] virtual unsigned ways_to(ProcessId /*peer*/,
+  // known: its first address, then guesses by the further rails of this process. `route`: the
+  // present one. Returns how many; 0: by its first address alone.
+  [[nodiscard]] virtual unsigned ways_to(ProcessId /*peer*/, const LinkAddress& /*route*/,
                                          LinkAddress (&/*to*/)[most_ways]) const noexcept {
     return 0;
   }
@@ -218,13 +225,15 @@ class PacketLink {
                                               const LinkAddress& to) const noexcept {
     return to;
   }
-  // Connection path; any thread. Pairs the further rails of this process with those that `peer` has
-  // told, each one once. `to`: the addresses of frames by the first rails of both, and by each
-  // pair, in the order in which frames fill them. Returns how many; 0 or 1: there is no pair.
-  [[nodiscard]] virtual unsigned pair_rails(ProcessId /*peer*/, const RailAddress* /*rails*/,
-                                            unsigned /*count*/,
-                                            LinkAddress (&/*to*/)[most_rails]) const noexcept {
-    return 0;
+  // Connection path; any thread. See RailReach. `rail`: a port of this process, from 0.
+  [[nodiscard]] virtual RailReach reach(unsigned /*rail*/, const RailAddress&) const noexcept {
+    return RailReach::perhaps;
+  }
+  // Connection path; any thread. Returns the address of frames by that port of this process to one
+  // that `peer` has told. By another port it differs in the rail alone.
+  [[nodiscard]] virtual LinkAddress rail_address(ProcessId /*peer*/, unsigned /*rail*/,
+                                                 const RailAddress&) const noexcept {
+    return {};
   }
 
   // Message path; any thread, several at once (a link that needs a lock for its queue takes it
@@ -259,8 +268,8 @@ class PacketLink {
   [[nodiscard]] virtual unsigned take_unreachable(LinkAddress*, unsigned) noexcept { return 0; }
 
   // Connection path; the same thread as receive(). Called repeatedly while a peer is silent that
-  // answered before. True: its node reports that the process at that address is gone. Asks, but
-  // never waits for the answer.
+  // answered before. True: its node reports that the process whose first port is at that address is
+  // gone. Asks, but never waits for the answer.
   [[nodiscard]] virtual bool is_gone(ProcessId /*peer*/, const LinkAddress& /*address*/) noexcept {
     return false;
   }

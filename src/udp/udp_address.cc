@@ -90,21 +90,49 @@ socklen_t udp_address_bytes(const NodeIdentity& host) noexcept {
   return host.ipv6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
 }
 
-LinkAddress udp_address_of(const NodeIdentity& host, ProcessId process) noexcept {
+IpAddress ip_address_of(const sockaddr& address) noexcept {
+  IpAddress ip{};
+  if (address.sa_family == AF_INET6) {
+    std::memcpy(ip.data(), &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, ip.size());
+  } else {
+    ip[10] = ip[11] = 0xff;
+    std::memcpy(&ip[12], &reinterpret_cast<const sockaddr_in&>(address).sin_addr, sizeof(in_addr));
+  }
+  return ip;
+}
+
+IpAddress ip_address_of(const LinkAddress& address) noexcept {
+  sockaddr_in6 socket;
+  std::memcpy(&socket, address.bytes.data(), sizeof socket);
+  return ip_address_of(reinterpret_cast<const sockaddr&>(socket));
+}
+
+IpAddress ip_address_of(const NodeIdentity& host, uint32_t nid) noexcept {
+  const sockaddr_in ipv4 = ipv4_address_of(nid, 0);
+  IpAddress ip = ip_address_of(reinterpret_cast<const sockaddr&>(ipv4));
+  if (host.ipv6) std::memcpy(ip.data(), &host.address, 12);
+  return ip;
+}
+
+LinkAddress udp_address_at(const NodeIdentity& host, const IpAddress& ip, uint32_t pid) noexcept {
   LinkAddress result;
-  const sockaddr_in ipv4 = ipv4_address_of(process.nid, process.pid);
+  sockaddr_in ipv4 = ipv4_address_of(0, pid);
   if (host.ipv6) {
     sockaddr_in6 address{};
     address.sin6_family = AF_INET6;
     address.sin6_port = ipv4.sin_port;
-    address.sin6_addr = host.address;
-    address.sin6_scope_id = host.scope;
-    std::memcpy(address.sin6_addr.s6_addr + 12, &ipv4.sin_addr, sizeof ipv4.sin_addr);
+    std::memcpy(&address.sin6_addr, ip.data(), ip.size());
+    address.sin6_scope_id = IN6_IS_ADDR_LINKLOCAL(&address.sin6_addr) ? host.scope : 0;
     std::memcpy(result.bytes.data(), &address, sizeof address);
   } else {
+    std::memcpy(&ipv4.sin_addr, &ip[12], sizeof ipv4.sin_addr);
     std::memcpy(result.bytes.data(), &ipv4, sizeof ipv4);
   }
   return result;
+}
+
+LinkAddress udp_address_of(const NodeIdentity& host, ProcessId process) noexcept {
+  return udp_address_at(host, ip_address_of(host, process.nid), process.pid);
 }
 
 LinkAddress udp_host_mask() noexcept {
@@ -115,18 +143,21 @@ LinkAddress udp_host_mask() noexcept {
   return mask;
 }
 
-std::string udp_address_text(const LinkAddress& address) {
+std::string ip_text(const IpAddress& address) {
   char text[INET6_ADDRSTRLEN] = "";
-  sockaddr_in6 ipv6;
-  std::memcpy(&ipv6, address.bytes.data(), sizeof ipv6);
-  if (ipv6.sin6_family == AF_INET6) {
-    inet_ntop(AF_INET6, &ipv6.sin6_addr, text, sizeof text);
-    return std::string("[").append(text).append("]:").append(std::to_string(ntohs(ipv6.sin6_port)));
-  }
-  sockaddr_in ipv4;
-  std::memcpy(&ipv4, address.bytes.data(), sizeof ipv4);
-  inet_ntop(AF_INET, &ipv4.sin_addr, text, sizeof text);
-  return std::string(text) + ":" + std::to_string(ntohs(ipv4.sin_port));
+  static constexpr IpAddress ipv4{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  const bool is_ipv4 = std::memcmp(address.data(), ipv4.data(), 12) == 0;
+  inet_ntop(is_ipv4 ? AF_INET : AF_INET6, &address[is_ipv4 ? 12 : 0], text, sizeof text);
+  return text;
+}
+
+std::string udp_address_text(const LinkAddress& address) {
+  sockaddr_in6 socket;
+  std::memcpy(&socket, address.bytes.data(), sizeof socket);
+  const std::string text = ip_text(ip_address_of(address));
+  static_assert(offsetof(sockaddr_in6, sin6_port) == offsetof(sockaddr_in, sin_port));
+  return (socket.sin6_family == AF_INET6 ? "[" + text + "]" : text) + ":" +
+         std::to_string(ntohs(socket.sin6_port));
 }
 
 }  // namespace lintel

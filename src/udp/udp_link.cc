@@ -16,6 +16,12 @@ namespace {
 
 constexpr uint32_t largest_payload = 65507;  // limit of an IPv4 datagram
 
+IpAddress address_in(const RailAddress& port) noexcept {
+  IpAddress address;
+  std::copy_n(port.bytes.begin(), address.size(), address.begin());
+  return address;
+}
+
 // The kernel sends a segmented datagram of 64 KB and joins it again in some tens of microseconds.
 // The time of several is no queue in the network.
 constexpr uint64_t queue_delay_ns = 200'000;
@@ -52,10 +58,11 @@ OpenStatus UdpLink::open(const UdpSettings& settings, std::unique_ptr<UdpLink>& 
       .descriptor = socket.descriptor(),
   };
   link->properties_.rails_used = settings.rails.used;
-  for (const UdpRail& rail : settings.rails.further) {
-    link->properties_.device += "+" + rail.interface;
+  link->properties_.first_place = settings.rails.first_place;
+  for (const UdpRail& rail : settings.rails.ports) {
+    if (rail.index != 0) link->properties_.device += "+" + rail.interface;
     RailAddress& told = link->properties_.rails[link->properties_.rail_count++];
-    std::memcpy(told.bytes.data(), &rail.address, sizeof rail.address);
+    std::copy(rail.address.begin(), rail.address.end(), told.bytes.begin());
     told.mtu = rail.mtu;
   }
   if (!link->sender_.open(calls)) return explained(OpenStatus::failed, reason, "no memory");
@@ -69,8 +76,8 @@ bool UdpLink::may_exist(ProcessId peer) const noexcept {
 }
 
 uint32_t UdpLink::most_payload_to(ProcessId peer) const noexcept {
-  constexpr uint32_t ip_and_udp_bytes = 20 + 8;
-  const uint32_t first_mtu = has_rails_to(peer) ? socket_.rails().first_mtu : 0;
+  const uint32_t ip_and_udp_bytes = (socket_.host().ipv6 ? 40 : 20) + 8;
+  const uint32_t first_mtu = has_rails_to(peer) ? socket_.rails().ports[0].mtu : 0;
   return first_mtu == 0 ? mtu() : std::clamp(first_mtu - ip_and_udp_bytes, least_mtu, mtu());
 }
 
@@ -107,9 +114,7 @@ ResolveStatus UdpLink::resolve(ProcessId peer, Route& route, std::string* reason
 bool UdpLink::adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept {
   if (udp_address_of(socket_.host(), peer) == from)
     return resolve(peer, route, nullptr) == ResolveStatus::resolved;
-  sockaddr_in source;
-  std::memcpy(&source, from.bytes.data(), sizeof source);
-  if (!has_rails_to(peer) || !may_exist(peer) || !(address_at(source.sin_addr, peer) == from))
+  if (!has_rails_to(peer) || !may_exist(peer) || !(address_at(ip_address_of(from), peer) == from))
     return false;
   route = {from, payload_to(peer, from)};
   return route.mtu != 0;
@@ -117,61 +122,53 @@ bool UdpLink::adopt(ProcessId peer, const LinkAddress& from, Route& route) noexc
 
 // By each further rail: the first address of the peer, which its kernel takes by any interface, and
 // the same host in the network of the rail.
-unsigned UdpLink::ways_to(ProcessId peer, LinkAddress (&to)[most_ways]) const noexcept {
+unsigned UdpLink::ways_to(ProcessId peer, const LinkAddress&,
+                          LinkAddress (&to)[most_ways]) const noexcept {
   if (!has_rails_to(peer)) return 0;
+  const IpAddress first = ip_address_of(socket_.host(), peer.nid);
   unsigned count = 0;
-  to[count++] = udp_address_of(socket_.host(), peer);
-  for (unsigned i = 0; i < socket_.rails().further.size(); ++i) {
-    const UdpRail& rail = socket_.rails().further[i];
-    const in_addr same_host{(rail.address.s_addr & rail.mask.s_addr) |
-                            (htonl(peer.nid) & ~rail.mask.s_addr)};
-    for (const in_addr host : {in_addr{htonl(peer.nid)}, same_host}) {
+  to[count++] = with_rail(peer, address_at(first, peer));
+  const std::vector<UdpRail>& ports = socket_.rails().ports;
+  for (uint8_t rail = 1; rail < ports.size(); ++rail) {
+    for (const IpAddress& host : {first, same_host(ports[rail], first)}) {
       to[count] = address_at(host, peer);
-      to[count++].set_rail(static_cast<uint8_t>(i + 1));
+      to[count++].set_rail(rail);
     }
   }
   return count;
 }
 
-// The kernel knows the source of frames to a further port of a peer.
+// By the rail of its network. Otherwise the kernel knows the source of frames to further ports.
 LinkAddress UdpLink::with_rail(ProcessId peer, const LinkAddress& to) const noexcept {
   LinkAddress by_rail = to;
-  if (socket_.has_rails() && !(udp_address_of(socket_.host(), peer) == to))
-    by_rail.set_rail(UdpSocket::plain_rail);
+  if (!has_rails_to(peer)) return by_rail;
+  const std::vector<UdpRail>& ports = socket_.rails().ports;
+  const IpAddress host = ip_address_of(to);
+  const auto near = std::find_if(ports.begin(), ports.end(),
+                                 [&](const UdpRail& port) { return shares_network(port, host); });
+  if (near != ports.end()) return by_port(static_cast<unsigned>(near - ports.begin()), to);
+  if (udp_address_of(socket_.host(), peer) == to) return by_port(0, to);
+  by_rail.set_rail(UdpSocket::plain_rail);
   return by_rail;
 }
 
-// Rails of one network, then others, which routers may join: probes show which of them work. In
-// the order in which frames fill the rails of this process.
-unsigned UdpLink::pair_rails(ProcessId peer, const RailAddress* rails, unsigned count,
-                             LinkAddress (&to)[most_rails]) const noexcept {
-  if (!has_rails_to(peer)) return 0;
-  const std::vector<UdpRail>& own = socket_.rails().further;
-  in_addr told[most_rails - 1];
-  in_addr paired[most_rails - 1] = {};
-  for (unsigned other = 0; other < count; ++other) {
-    std::memcpy(&told[other], rails[other].bytes.data(), sizeof told[other]);
-    // Bridges to containers have the same address on many nodes.
-    if (socket_.is_own(told[other])) told[other] = {};
-  }
-  for (const bool routed : {false, true})
-    for (size_t rail = 0; rail < own.size(); ++rail)
-      for (unsigned other = 0; other < count && paired[rail].s_addr == 0; ++other) {
-        const uint32_t differs = told[other].s_addr ^ own[rail].address.s_addr;
-        if (told[other].s_addr == 0 || (!routed && (differs & own[rail].mask.s_addr) != 0))
-          continue;
-        paired[rail] = std::exchange(told[other], in_addr{});
-      }
-  LinkAddress first = udp_address_of(socket_.host(), peer);
-  first.set_rail(socket_.is_source_for(first) ? UdpSocket::plain_rail : 0);
-  unsigned pairs = 0;
-  for (size_t rail = 0; rail <= own.size(); ++rail) {
-    if (rail == socket_.rails().first_place) to[pairs++] = first;
-    if (rail == own.size() || paired[rail].s_addr == 0) continue;
-    to[pairs] = address_at(paired[rail], peer);
-    to[pairs++].set_rail(static_cast<uint8_t>(rail + 1));
-  }
-  return pairs;
+LinkAddress UdpLink::by_port(unsigned rail, LinkAddress to) const noexcept {
+  to.set_rail(rail == 0 && socket_.is_source_for(to) ? UdpSocket::plain_rail
+                                                     : static_cast<uint8_t>(rail));
+  return to;
+}
+
+// Bridges to containers have the same address on many nodes.
+RailReach UdpLink::reach(unsigned rail, const RailAddress& port) const noexcept {
+  const IpAddress host = address_in(port);
+  if (socket_.is_own(host)) return RailReach::never;
+  return shares_network(socket_.rails().ports[rail], host) ? RailReach::same_network
+                                                           : RailReach::perhaps;
+}
+
+LinkAddress UdpLink::rail_address(ProcessId peer, unsigned rail,
+                                  const RailAddress& port) const noexcept {
+  return by_port(rail, address_at(address_in(port), peer));
 }
 
 std::string UdpLink::describe() const {

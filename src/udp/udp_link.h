@@ -31,12 +31,13 @@ class UdpLink final : public PacketLink {
   [[nodiscard]] ResolveStatus resolve(ProcessId peer, Route& route,
                                       std::string* reason) noexcept override;
   [[nodiscard]] bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept override;
-  [[nodiscard]] unsigned ways_to(ProcessId peer,
+  [[nodiscard]] unsigned ways_to(ProcessId peer, const LinkAddress&,
                                  LinkAddress (&to)[most_ways]) const noexcept override;
   [[nodiscard]] LinkAddress with_rail(ProcessId peer,
                                       const LinkAddress& to) const noexcept override;
-  [[nodiscard]] unsigned pair_rails(ProcessId peer, const RailAddress* rails, unsigned count,
-                                    LinkAddress (&to)[most_rails]) const noexcept override;
+  [[nodiscard]] RailReach reach(unsigned rail, const RailAddress& port) const noexcept override;
+  [[nodiscard]] LinkAddress rail_address(ProcessId peer, unsigned rail,
+                                         const RailAddress& port) const noexcept override;
   [[nodiscard]] unsigned send(const OutboundFrame* frames, unsigned count) noexcept override {
     return sender_.send(frames, count);
   }
@@ -60,9 +61,11 @@ class UdpLink final : public PacketLink {
   [[nodiscard]] bool has_rails_to(ProcessId peer) const noexcept {
     return socket_.has_rails() && peer.nid != id().nid;
   }
-  [[nodiscard]] LinkAddress address_at(in_addr host, ProcessId peer) const noexcept {
-    return udp_address_of(socket_.host(), {ntohl(host.s_addr), peer.pid});
+  [[nodiscard]] LinkAddress address_at(const IpAddress& host, ProcessId peer) const noexcept {
+    return udp_address_at(socket_.host(), host, peer.pid);
   }
+  // Returns that address, with a port of this process.
+  [[nodiscard]] LinkAddress by_port(unsigned rail, LinkAddress to) const noexcept;
   // Returns what the first rail takes, as far as frames to that peer may go by it.
   [[nodiscard]] uint32_t most_payload_to(ProcessId peer) const noexcept;
   // The payload of the route to that address of a peer; 0: there is no route.

@@ -1,19 +1,16 @@
 #include "udp/udp_rails.h"
 
-#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <sched.h>
 #include <sys/ioctl.h>
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <memory>
-#include <optional>
 
 #include "util/assert.h"
 #include "util/config_parse.h"
+#include "util/near_processors.h"
 #include "util/new_descriptor.h"
 #include "util/text.h"
 
@@ -42,22 +39,8 @@ Choice choice_of(const std::string& wanted) {
   return choice;
 }
 
-// The processors that are near to an interface, as a list; empty: nothing is known.
-std::string processors_near(const std::string& interface) {
-  const Stream in =
-      open_for_reading(("/sys/class/net/" + interface + "/device/local_cpulist").c_str());
-  char line[1024] = "";
-  if (in == nullptr || std::fgets(line, sizeof line, in.get()) == nullptr) return "";
-  return std::string(trim(line));
-}
-
-std::vector<unsigned> own_processors() {
-  cpu_set_t set;
-  std::vector<unsigned> own;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return own;
-  for (unsigned i = 0; i < CPU_SETSIZE; ++i)
-    if (CPU_ISSET(i, &set)) own.push_back(i);
-  return own;
+bool is_near_interface(const std::string& interface) {
+  return is_near("/sys/class/net/" + interface + "/device");
 }
 
 // 0: not known.
@@ -78,34 +61,48 @@ std::string objection(const ifaddrs& entry, const std::string& first, uint32_t f
   return "";
 }
 
+// Whether an address of an interface may be one of a rail, in the family of the nid.
+bool is_usable(const ifaddrs& entry, const NodeIdentity& host) {
+  const sockaddr* const address = entry.ifa_addr;
+  if (address == nullptr || entry.ifa_netmask == nullptr || (entry.ifa_flags & IFF_LOOPBACK) != 0 ||
+      address->sa_family != (host.ipv6 ? AF_INET6 : AF_INET))
+    return false;
+  return !host.ipv6 ||
+         !IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
+}
+
+UdpRail rail_of(const ifaddrs& entry) {
+  UdpRail rail;
+  rail.interface = entry.ifa_name;
+  rail.index = static_cast<int>(if_nametoindex(entry.ifa_name));
+  rail.address = ip_address_of(*entry.ifa_addr);
+  rail.mask = ip_address_of(*entry.ifa_netmask);
+  std::fill_n(rail.mask.begin(), entry.ifa_addr->sa_family == AF_INET ? 12 : 0, uint8_t{0xff});
+  rail.mtu = mtu_of(rail.interface);
+  rail.is_near = is_near_interface(rail.interface);
+  return rail;
+}
+
 // The port of the nid, whose index is 0 here, then all others that can be rails.
-std::vector<UdpRail> find_ports(const NodeIdentity& host, const Choice& choice, uint32_t first_mtu,
+std::vector<UdpRail> find_ports(const NodeIdentity& host, const Choice& choice,
                                 std::string& unused) {
-  const std::vector<unsigned> own = own_processors();
   std::vector<UdpRail> ports{{.interface = host.interface.empty() ? "the first" : host.interface,
-                              .address = {htonl(host.nid)},
-                              .mtu = first_mtu,
-                              .is_near = shares_processor(processors_near(host.interface), own)}};
+                              .address = ip_address_of(host, host.nid),
+                              .mtu = host.interface.empty() ? 0 : mtu_of(host.interface),
+                              .is_near = is_near_interface(host.interface)}};
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) list = nullptr;
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET ||
-        entry->ifa_netmask == nullptr || (entry->ifa_flags & IFF_LOOPBACK) != 0)
-      continue;
-    UdpRail rail;
-    rail.interface = entry->ifa_name;
-    rail.index = static_cast<int>(if_nametoindex(entry->ifa_name));
-    rail.address = reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr;
-    rail.mask = reinterpret_cast<const sockaddr_in*>(entry->ifa_netmask)->sin_addr;
-    const bool is_known =
-        rail.interface == host.interface || ntohl(rail.address.s_addr) == host.nid ||
-        std::any_of(ports.begin(), ports.end(),
-                    [&](const UdpRail& other) { return other.index == rail.index; });
+    if (!is_usable(*entry, host)) continue;
+    const UdpRail rail = rail_of(*entry);
+    if (rail.address == ports[0].address) ports[0].mask = rail.mask;
+    const bool is_known = rail.interface == host.interface || rail.address == ports[0].address ||
+                          std::any_of(ports.begin(), ports.end(), [&](const UdpRail& other) {
+                            return other.index == rail.index;
+                          });
     if (is_known || !choice.admits(rail.interface)) continue;
-    rail.mtu = mtu_of(rail.interface);
-    rail.is_near = shares_processor(processors_near(rail.interface), own);
-    if (const std::string why = objection(*entry, host.interface, first_mtu, rail); !why.empty())
+    if (const std::string why = objection(*entry, host.interface, ports[0].mtu, rail); !why.empty())
       unused += "; " + rail.interface + " " + why;
     else
       ports.push_back(rail);
@@ -136,27 +133,14 @@ bool is_rail_choice(const std::string& wanted) {
          });
 }
 
-bool shares_processor(std::string_view text, const std::vector<unsigned>& own) {
-  const std::optional<std::vector<unsigned>> near = parse_cpu_list(text);
-  if (!near || near->empty() || own.empty()) return true;
-  return std::any_of(near->begin(), near->end(), [&](unsigned processor) {
-    return std::find(own.begin(), own.end(), processor) != own.end();
-  });
-}
-
 UdpRails find_udp_rails(const NodeIdentity& host, const std::string& wanted,
                         const LocalRank& local) {
   UdpRails rails;
   const Choice choice = choice_of(wanted);
   LINTEL_ASSERT(is_rail_choice(wanted));
   if (wanted.empty() || !host.is_found()) return rails;
-  if (host.ipv6) {
-    rails.reason = "one rail: the nid is an IPv6 address";
-    return rails;
-  }
   std::string unused;
-  rails.first_mtu = host.interface.empty() ? 0 : mtu_of(host.interface);
-  std::vector<UdpRail> ports = find_ports(host, choice, rails.first_mtu, unused);
+  std::vector<UdpRail> ports = find_ports(host, choice, unused);
   const std::string start = order_ports(ports, local);
   // The port of the nid is always one: peers call there. If not chosen it stands in for others.
   const auto is_first = [](const UdpRail& port) { return port.index == 0; };
@@ -170,14 +154,25 @@ UdpRails find_udp_rails(const NodeIdentity& host, const std::string& wanted,
   rails.first_place = static_cast<uint8_t>(std::min(first, used));
   rails.reason = "rails: ";
   for (size_t i = 0; i < used; ++i)
-    rails.reason +=
-        text_of(i == 0 ? "" : ", ", ports[i].interface, " (",
-                nid_text(ntohl(ports[i].address.s_addr)), ports[i].is_near ? ", near)" : ", far)");
+    rails.reason += text_of(i == 0 ? "" : ", ", ports[i].interface, " (", ip_text(ports[i].address),
+                            ports[i].is_near ? ", near)" : ", far)");
   rails.reason += start + unused;
-  ports.resize(used);
-  std::erase_if(ports, is_first);
-  rails.further = std::move(ports);
+  rails.ports.push_back(ports[first]);
+  for (size_t i = 0; i < used; ++i)
+    if (i != first) rails.ports.push_back(ports[i]);
+  if (rails.ports.size() == 1) rails.ports.clear();
   return rails;
+}
+
+bool shares_network(const UdpRail& port, const IpAddress& address) noexcept {
+  return port.mask != IpAddress{} && same_host(port, address) == address;
+}
+
+IpAddress same_host(const UdpRail& port, IpAddress address) noexcept {
+  for (size_t i = 0; i < address.size(); ++i)
+    address[i] =
+        static_cast<uint8_t>((port.address[i] & port.mask[i]) | (address[i] & ~port.mask[i]));
+  return address;
 }
 
 }  // namespace lintel

@@ -1,14 +1,13 @@
-// The ports of this node that UDP uses beside the one whose address is the nid: rails. Set-up path.
+// The ports of this node that UDP uses: that whose address is the nid, and further ones. Set-up
+// path.
 #pragma once
-
-#include <netinet/in.h>
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "transport/packet_link.h"
+#include "udp/udp_address.h"
 #include "util/local_rank.h"
 #include "util/node_identity.h"
 
@@ -16,19 +15,20 @@ namespace lintel {
 
 struct UdpRail {
   std::string interface;
-  int index = 0;  // of the interface
-  in_addr address{};
-  in_addr mask{};
+  int index = 0;  // of the interface; 0: it may be any
+  IpAddress address{};
+  IpAddress mask{};      // zero: no network is known
   uint32_t mtu = 0;      // of the interface
   bool is_near = false;  // to the processors of this process, or nothing is known
 };
 
 struct UdpRails {
-  std::vector<UdpRail> further;  // in the order in which frames fill them
-  uint8_t first_place = 0;       // of the rail of the nid in that order
-  uint8_t used = most_rails;     // number of rails by which frames go while they work
-  uint32_t first_mtu = 0;        // of the interface of the nid; 0: not known
-  std::string reason;            // which interfaces are used, which are not, and why
+  // The port of the nid, then the others in the order in which frames fill them; empty if there is
+  // no other.
+  std::vector<UdpRail> ports;
+  uint8_t first_place = 0;    // of the port of the nid in that order
+  uint8_t used = most_rails;  // number of rails by which frames go while they work
+  std::string reason;         // which interfaces are used, which are not, and why
 };
 
 // Whether `wanted` is a value of PTL_RAILS: empty, auto, a number from 1 to most_rails, or names of
@@ -40,7 +40,9 @@ struct UdpRails {
 [[nodiscard]] UdpRails find_udp_rails(const NodeIdentity& host, const std::string& wanted,
                                       const LocalRank& local);
 
-// Whether one of the processors in `text` ("0-3,8") is in `own`; true if `text` is no such list.
-[[nodiscard]] bool shares_processor(std::string_view text, const std::vector<unsigned>& own);
+// Whether that address is in the network of a port.
+[[nodiscard]] bool shares_network(const UdpRail& port, const IpAddress& address) noexcept;
+// Returns the host `address` in the network of a port.
+[[nodiscard]] IpAddress same_host(const UdpRail& port, IpAddress address) noexcept;
 
 }  // namespace lintel

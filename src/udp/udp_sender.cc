@@ -29,7 +29,7 @@ constexpr unsigned refusals_per_loss = 8;
 // by a copy, which takes less.
 constexpr uint32_t joined_frame_bytes = 4096;
 
-constexpr size_t controls_bytes = CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(in_pktinfo));
+constexpr size_t controls_bytes = CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(in6_pktinfo));
 
 // Adds a control message to a header whose buffer is zero and has room for it.
 template <typename Value>
@@ -41,6 +41,21 @@ void add_control(msghdr& header, char* buffer, int level, int type, const Value&
   control->cmsg_len = CMSG_LEN(sizeof value);
   std::memcpy(CMSG_DATA(control), &value, sizeof value);
   header.msg_controllen += CMSG_SPACE(sizeof value);
+}
+
+// Has the datagram sent from that address, and by that interface.
+void add_source(msghdr& header, char* buffer, const UdpRail& source, bool ipv6) noexcept {
+  if (ipv6) {
+    in6_pktinfo info{};
+    info.ipi6_ifindex = static_cast<unsigned>(source.index);
+    std::memcpy(&info.ipi6_addr, source.address.data(), source.address.size());
+    add_control(header, buffer, IPPROTO_IPV6, IPV6_PKTINFO, info);
+  } else {
+    in_pktinfo info{};
+    info.ipi_ifindex = source.index;
+    std::memcpy(&info.ipi_spec_dst, &source.address[12], sizeof info.ipi_spec_dst);
+    add_control(header, buffer, IPPROTO_IP, IP_PKTINFO, info);
+  }
 }
 
 // The pieces of several frames in order.
@@ -152,7 +167,7 @@ void UdpSender::fill(Batch& batch, const OutboundFrame* frames, unsigned count) 
       add_control(header, controls, SOL_UDP, UDP_SEGMENT,
                   static_cast<uint16_t>(frame_bytes(frames[0])));
     if (names_source)
-      add_control(header, controls, IPPROTO_IP, IP_PKTINFO, socket_.source_of(*frames[0].to));
+      add_source(header, controls, socket_.source_of(*frames[0].to), socket_.host().ipv6);
     const uint8_t rail = frames[0].to->rail();
     batch.rails[batch.count] = rail < most_rails ? rail : 0;
     batch.frames[batch.count] = grouped;

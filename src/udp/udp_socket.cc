@@ -58,7 +58,7 @@ OpenStatus UdpSocket::open(uint32_t pid, std::string& reason) {
   set_path_discovery(false);
   ask_for_buffers();
   const LinkAddress address =
-      udp_address_of(host_, {has_rails() ? uint32_t{INADDR_ANY} : host_.nid, pid});
+      has_rails() ? udp_address_at(host_, {}, pid) : udp_address_of(host_, {host_.nid, pid});
   if (bind(descriptor_, socket_address(address), address_bytes()) == 0) return OpenStatus::opened;
   const int error = errno;
   reason = error_text("bind " + udp_address_text(address));
@@ -127,32 +127,19 @@ uint32_t UdpSocket::route_payload_bytes(const LinkAddress& to) const noexcept {
   return mtu <= ip_and_udp_bytes ? 1 : static_cast<uint32_t>(mtu - ip_and_udp_bytes);
 }
 
-bool UdpSocket::is_own(in_addr address) const noexcept {
-  return ntohl(address.s_addr) == host_.nid ||
-         std::any_of(rails_.further.begin(), rails_.further.end(),
-                     [&](const UdpRail& rail) { return rail.address.s_addr == address.s_addr; });
-}
-
-in_pktinfo UdpSocket::source_of(const LinkAddress& to) const noexcept {
-  in_pktinfo info{};
-  if (to.rail() == 0 || to.rail() > rails_.further.size()) {
-    info.ipi_spec_dst.s_addr = htonl(host_.nid);
-  } else {
-    const UdpRail& rail = rails_.further[to.rail() - 1u];
-    info.ipi_ifindex = rail.index;
-    info.ipi_spec_dst = rail.address;
-  }
-  return info;
+bool UdpSocket::is_own(const IpAddress& address) const noexcept {
+  return std::any_of(rails_.ports.begin(), rails_.ports.end(),
+                     [&](const UdpRail& rail) { return rail.address == address; });
 }
 
 bool UdpSocket::is_source_for(const LinkAddress& to) const noexcept {
   const WithoutCancellation scope;
-  const Descriptor probe = open_socket(AF_INET, SOCK_DGRAM);
-  sockaddr_in own{};
+  const Descriptor probe = open_socket(host_.ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM);
+  sockaddr_in6 own{};
   socklen_t length = sizeof own;
   return connect(probe.get(), socket_address(to), address_bytes()) == 0 &&
          getsockname(probe.get(), reinterpret_cast<sockaddr*>(&own), &length) == 0 &&
-         ntohl(own.sin_addr.s_addr) == host_.nid;
+         ip_address_of(reinterpret_cast<const sockaddr&>(own)) == ip_address_of(host_, host_.nid);
 }
 
 void UdpSocket::drain_errors() noexcept {

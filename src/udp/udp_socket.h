@@ -16,7 +16,7 @@ namespace lintel {
 class UdpSocket {
  public:
   // LinkAddress::rail() of frames whose source the kernel chooses rightly. 0: the first rail's
-  // address; i: that of further rail i, and its interface.
+  // address; i: that of rail i, and its interface.
   static constexpr uint8_t plain_rail = 0xff;
 
   UdpSocket(const NodeIdentity& host, const UdpRails& rails) : host_(host), rails_(rails) {}
@@ -31,13 +31,15 @@ class UdpSocket {
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
   [[nodiscard]] const NodeIdentity& host() const noexcept { return host_; }
   [[nodiscard]] const UdpRails& rails() const noexcept { return rails_; }
-  [[nodiscard]] bool has_rails() const noexcept { return !rails_.further.empty(); }
-  [[nodiscard]] bool is_own(in_addr address) const noexcept;
+  [[nodiscard]] bool has_rails() const noexcept { return !rails_.ports.empty(); }
+  [[nodiscard]] bool is_own(const IpAddress& address) const noexcept;
   // Whether frames to that address are to name their source, and which.
   [[nodiscard]] bool names_source(const LinkAddress& to) const noexcept {
     return has_rails() && to.rail() != plain_rail;
   }
-  [[nodiscard]] in_pktinfo source_of(const LinkAddress& to) const noexcept;
+  [[nodiscard]] const UdpRail& source_of(const LinkAddress& to) const noexcept {
+    return rails_.ports[to.rail() < rails_.ports.size() ? to.rail() : 0];
+  }
   // Whether the kernel takes the address of the first rail as the source of frames to that one.
   [[nodiscard]] bool is_source_for(const LinkAddress& to) const noexcept;
   [[nodiscard]] socklen_t address_bytes() const noexcept { return udp_address_bytes(host_); }

@@ -78,7 +78,7 @@ constexpr std::array<ConfigVariable, key_count> table{{
      ConfigAudience::tests},
     {ConfigKey::rails, "PTL_RAILS", ConfigType::text, "", "", 0, 0, nullptr,
      "Network interfaces for UDP, up to 4: auto, a number, or names separated by commas. Processes of a "
-     "node begin with different ones. Empty means that of the nid."},
+     "node begin with different ones. RDMA ports, too: auto, or a number. Empty means that of the nid."},
     {ConfigKey::nid, "PTL_NID", ConfigType::text, "", "", 0, 0, nullptr,
      "Network interface by name or by one of its IPv4 or IPv6 addresses: its address is the node "
      "identifier, and UDP uses it. Or a node identifier written like an IPv4 address. Empty means the "
@@ -88,7 +88,8 @@ constexpr std::array<ConfigVariable, key_count> table{{
      "launcher says."},
     {ConfigKey::dpdk_ports, "PTL_DPDK_PORTS", ConfigType::text, "", "", 0, 0, nullptr,
      "Ethernet ports for DPDK, separated by semicolons, each a PCI address (0000:3b:02.1) or a device "
-     "with its arguments (net_af_packet0,iface=eth1); the processes of a node take them in turn."},
+     "with its arguments (net_af_packet0,iface=eth1); the processes of a node take them in turn. Plus "
+     "signs join up to 4 ports of one process."},
     {ConfigKey::dpdk_mtu, "PTL_DPDK_MTU", ConfigType::u64, "bytes", "0", 0, 16000, nullptr,
      "Largest payload of an Ethernet frame, 9000 for jumbo frames; 0 means what the port is set up for."},
     {ConfigKey::dpdk_ring, "PTL_DPDK_RING", ConfigType::u64, "frames", "1024", 64, 16384, nullptr,
@@ -108,8 +109,8 @@ constexpr std::array<ConfigVariable, key_count> table{{
      uint64_t{1} << 60, nullptr,
      "Memory that stays registered with devices after use; 0 means half of the machine's."},
     {ConfigKey::verbs_device, "PTL_VERBS_DEVICE", ConfigType::text, "", "", 0, 0, nullptr,
-     "RDMA device, or device and port as in mlx5_0:1; empty means the active port with the node's address, "
-     "else the first active one."},
+     "RDMA device, or device and port as in mlx5_0:1; plus signs join up to 4. Empty means the active port "
+     "with the node's address, else the first active one."},
     {ConfigKey::verbs_gid_index, "PTL_VERBS_GID_INDEX", ConfigType::optional, "", "", 0, 255,
      nullptr,
      "Index of the GID that the port uses; empty means RoCE v2 before v1, and with an IPv4 address before "

@@ -17,6 +17,7 @@
 #include "registration/registration.h"
 #include "util/lock.h"
 #include "util/log.h"
+#include "util/near_processors.h"
 #include "util/new_descriptor.h"
 #include "util/text.h"
 #include "verbs/port_choice.h"
@@ -114,6 +115,7 @@ void describe_device(ibv_context* context, const std::string& name, PortList& li
           text_of(port_name(name, number), ": its state cannot be read (", strerror(error), ")");
     port.state = state.state;
     port.is_ethernet = state.link_layer == IBV_LINK_LAYER_ETHERNET;
+    port.is_near = is_near("/sys/class/infiniband/" + name + "/device");
     for (const ibv_gid_entry& row : rows)
       if (row.port_num == number)
         port.gids.push_back({row.gid_index, type_of(row.gid_type), row.gid,
@@ -235,9 +237,30 @@ std::unique_ptr<VerbsDevice> VerbsDevice::open(const VerbsPortWish& wish, std::s
       !device->async_events.open(device->context, port.device, why))
     return explained(nullptr, reason, text_of(name, ": ", why));
   device->name_ = name;
-  device->description_ =
-      text_of(name, " (", choice.reason, "), ", gid_text(row), ", MTU ", device->mtu_bytes());
+  device->description_ = text_of(name, " (", choice.reason, "), ", gid_text(row), ", MTU ",
+                                 device->mtu_bytes(), port.is_near ? ", near" : ", far");
   return device;
+}
+
+VerbsDevices VerbsDevice::open_all(const VerbsPortWish& wish, std::string& reason) {
+  VerbsDevices devices{open(wish, reason)};
+  if (devices[0] == nullptr) return {};
+  std::vector<std::string> names = wish.further;
+  const bool chooses = wish.device.empty() && wish.most_ports > 1;
+  if (chooses) names = further_ports(list_ports("").ports, devices[0]->name(), wish.most_ports);
+  for (const std::string& name : names) {
+    VerbsPortWish further = wish;
+    further.device = name;
+    std::shared_ptr<VerbsDevice> device = open(further, reason);
+    if (device != nullptr && device->is_roce != devices[0]->is_roce)
+      return explained(VerbsDevices{}, reason,
+                       text_of(name, " and ", devices[0]->name(), " are of different networks"));
+    if (device != nullptr)
+      devices.push_back(std::move(device));
+    else if (!chooses)
+      return {};
+  }
+  return devices;
 }
 
 VerbsDevice::~VerbsDevice() {

@@ -90,6 +90,10 @@ class VerbsDevice {
   // Returns nullptr if there is no usable port: `reason` says what is wrong and what to do.
   [[nodiscard]] static std::unique_ptr<VerbsDevice> open(const VerbsPortWish& wish,
                                                          std::string& reason);
+  // The same, then the further ports that the wish names; or if it names none, others of the same
+  // kind that are active. Empty: `reason`.
+  [[nodiscard]] static std::vector<std::shared_ptr<VerbsDevice>> open_all(const VerbsPortWish& wish,
+                                                                          std::string& reason);
   VerbsDevice(const VerbsDevice&) = delete;
   VerbsDevice& operator=(const VerbsDevice&) = delete;
   // All objects that were made with the device are destroyed by now.
@@ -106,7 +110,8 @@ class VerbsDevice {
   [[nodiscard]] uint32_t mtu_bytes() const noexcept { return 128u << mtu; }
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }  // "rxe0:1"; constant
-  // "rxe0:1 (the first active port), RoCE v2 GID 1 (::ffff:192.168.77.1), MTU 1024"; constant.
+  // "rxe0:1 (the first active port), RoCE v2 GID 1 (::ffff:192.168.77.1), MTU 1024, near";
+  // constant.
   [[nodiscard]] const std::string& description() const noexcept { return description_; }
 
   // Members that are constant once the device is open.
@@ -138,6 +143,8 @@ class VerbsDevice {
   std::string name_;
   std::string description_;
 };
+
+using VerbsDevices = std::vector<std::shared_ptr<VerbsDevice>>;
 
 // Returns a sentence about a failed call, with the remedy if the limit of locked memory is the
 // cause.

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -173,6 +174,23 @@ PortChoice choose_port(const std::vector<PortDescription>& ports, const VerbsPor
                             list_of(ports));
   }
   return choice;
+}
+
+std::vector<std::string> further_ports(const std::vector<PortDescription>& ports,
+                                       const std::string& first, unsigned most) {
+  const auto name = [](const PortDescription& port) { return port_name(port.device, port.port); };
+  const auto chosen = std::find_if(
+      ports.begin(), ports.end(), [&](const PortDescription& port) { return name(port) == first; });
+  std::vector<std::string> names;
+  uint32_t row = 0;
+  std::string ignored;
+  for (const bool near : {true, false})
+    for (const PortDescription& port : ports)
+      if (chosen != ports.end() && names.size() + 1 < most && port.is_near == near &&
+          &port != &*chosen && port.is_ethernet == chosen->is_ethernet && fault_of(port).empty() &&
+          choose_gid(port, -1, 0, row, ignored))
+        names.push_back(name(port));
+  return names;
 }
 
 std::string port_name(const std::string& device, unsigned port) {

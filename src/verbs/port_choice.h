@@ -30,6 +30,7 @@ struct PortDescription {
   std::vector<PortGid> gids;
   uint32_t ipoib_ipv4 = 0;  // InfiniBand: address of the port's IPoIB interface; 0: none
   std::string fault;        // why the port cannot be used at all; empty: it can
+  bool is_near = true;      // to the processors of this process, or nothing is known
 };
 
 struct PortChoice {
@@ -57,6 +58,11 @@ struct PortChoice {
 // active one.
 [[nodiscard]] PortChoice choose_port(const std::vector<PortDescription>& ports,
                                      const VerbsPortWish& wish);
+
+// The names of other active ports of the same kind as that one, which are its rails: less than
+// `most`, the near ones first.
+[[nodiscard]] std::vector<std::string> further_ports(const std::vector<PortDescription>& ports,
+                                                     const std::string& first, unsigned most);
 
 // "mlx5_0:1"
 [[nodiscard]] std::string port_name(const std::string& device, unsigned port);

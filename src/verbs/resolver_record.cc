@@ -44,26 +44,30 @@ const char* read_record(const ResolverRecord& record, ProcessId id, bool is_roce
     return "it speaks another version of the protocol; use the same library everywhere";
   if (record.check != check_of(record)) return "its answer is damaged";
   if (record.nid != id.nid || record.pid != id.pid) return "another process answers there";
-  if (((record.flags & resolver_flag_roce) != 0) != is_roce)
-    return is_roce ? "its device is on InfiniBand and ours on Ethernet"
-                   : "its device is on Ethernet and ours on InfiniBand";
-  if (record.queue_pair < first_queue_pair || record.queue_pair >> queue_pair_bits != 0 ||
-      (record.q_key & privileged_q_key) != 0 || record.mtu < PacketLink::least_mtu ||
-      record.mtu > PacketLink::largest_mtu)
-    return "its answer is malformed";
   UdDestination read;
   std::memcpy(read.gid.raw, record.gid, sizeof record.gid);
-  static constexpr ibv_gid nothing{};
-  const bool reachable = is_roce ? std::memcmp(&read.gid, &nothing, sizeof nothing) != 0
-                                 : record.lid != 0 && record.lid < first_multicast_lid;
-  if (!reachable) return "its device has no address";
   read.lid = record.lid;
-  read.is_roce = is_roce;
+  read.is_roce = (record.flags & resolver_flag_roce) != 0;
   read.queue_pair = record.queue_pair;
   read.q_key = record.q_key;
   read.mtu = record.mtu;
+  if (const char* const wrong = why_not_sent_to(read, is_roce)) return wrong;
   destination = read;
   return nullptr;
+}
+
+const char* why_not_sent_to(const UdDestination& destination, bool is_roce) noexcept {
+  if (destination.is_roce != is_roce)
+    return is_roce ? "its device is on InfiniBand and ours on Ethernet"
+                   : "its device is on Ethernet and ours on InfiniBand";
+  if (destination.queue_pair < first_queue_pair || destination.queue_pair >> queue_pair_bits != 0 ||
+      (destination.q_key & privileged_q_key) != 0 || destination.mtu < PacketLink::least_mtu ||
+      destination.mtu > PacketLink::largest_mtu)
+    return "its answer is malformed";
+  static constexpr ibv_gid nothing{};
+  const bool reachable = is_roce ? std::memcmp(&destination.gid, &nothing, sizeof nothing) != 0
+                                 : destination.lid != 0 && destination.lid < first_multicast_lid;
+  return reachable ? nullptr : "its device has no address";
 }
 
 }  // namespace lintel

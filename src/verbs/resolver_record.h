@@ -51,6 +51,9 @@ struct UdDestination {
   uint32_t mtu = 0;
 };
 
+// Returns why nothing can be sent there by a port of that kind; nullptr: it can.
+[[nodiscard]] const char* why_not_sent_to(const UdDestination& destination, bool is_roce) noexcept;
+
 [[nodiscard]] ResolverRecord make_record(ProcessId id, const UdDestination& destination) noexcept;
 
 // Reads `destination` from a record. `is_roce`: the own port is RoCE. Returns nullptr if the record

@@ -1,12 +1,13 @@
-// Ports of other nodes that datagrams go to or come from, each with its number and its address
-// handle. Handles are made by a thread that may wait, as the kernel may have to ask the network for
-// a MAC address. Finding a handle by its number, and the number of a sender: message path. The
-// rest: connection path.
+// Ports of other nodes that datagrams go to or come from, each with its number, and its address
+// handles: one for each rail. Handles are made by a thread that may wait, as the kernel may have to
+// ask the network for a MAC address. Finding a handle by its number, and the number of a sender:
+// message path. The rest: connection path.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -34,8 +35,8 @@ struct HostKey {
 struct UdAddress {
   uint32_t queue_pair;
   uint32_t q_key;
-  uint32_t host;  // number of the port in UdHosts
-  uint32_t unused[5];
+  uint32_t host;       // number of the port in UdHosts
+  uint32_t unused[5];  // the last byte: LinkAddress::rail()
 };
 static_assert(sizeof(UdAddress) == sizeof(LinkAddress));
 
@@ -49,16 +50,18 @@ class UdHosts {
   UdHosts& operator=(const UdHosts&) = delete;
   ~UdHosts() { close(); }
 
-  // False: no address space.
-  [[nodiscard]] bool open(const VerbsDevice& device) noexcept;
+  // False: no address space. `devices`: one for each rail.
+  [[nodiscard]] bool open(std::vector<std::shared_ptr<VerbsDevice>> devices) noexcept;
   // No thread sends any more.
   void close() noexcept;
 
-  [[nodiscard]] HostKey key_of(const ibv_gid& gid, uint16_t lid) const noexcept;
+  [[nodiscard]] HostKey key_of(unsigned rail, const ibv_gid& gid, uint16_t lid) const noexcept;
 
-  // Returns the number of a port with an address handle; `none`: `reason` receives a clause that
-  // says why there is none. Called by the thread that may wait.
-  [[nodiscard]] uint32_t make(const HostKey& key, std::string& reason);
+  // Returns the number of a port with an address handle for a rail; `none`: `reason` receives a
+  // clause that says why there is none. Called by the thread that may wait.
+  [[nodiscard]] uint32_t make(unsigned rail, const HostKey& key, std::string& reason);
+  // Connection path, any thread. Returns the number of a port of a peer; `none`: no memory.
+  [[nodiscard]] uint32_t admit(const HostKey& key) noexcept;
   // The same thread: makes the handles that want_handle() requested.
   void make_wanted() noexcept;
 
@@ -70,13 +73,13 @@ class UdHosts {
     return recent.number;
   }
   // Returns nullptr if no handle has been made. The number is one that this class has returned.
-  [[nodiscard]] ibv_ah* handle(uint32_t number) const noexcept {
-    return hosts_.at(number).handle.load(std::memory_order_acquire);
+  [[nodiscard]] ibv_ah* handle(unsigned rail, uint32_t number) const noexcept {
+    return hosts_.at(number).handles[rail].load(std::memory_order_acquire);
   }
   [[nodiscard]] bool contains(uint32_t number) const noexcept { return hosts_.contains(number); }
   // Connection path, any thread. True: the handle was not requested before; the caller has
   // make_wanted() called.
-  [[nodiscard]] bool want_handle(uint32_t number) noexcept;
+  [[nodiscard]] bool want_handle(unsigned rail, uint32_t number) noexcept;
   // Connection path: a peer of that node is connected, so the bound does not apply to it.
   void admit(uint32_t number) noexcept;
 
@@ -86,8 +89,8 @@ class UdHosts {
 
   struct Host {
     std::atomic<uint32_t> next_free{0};  // used by the arena
-    std::atomic<ibv_ah*> handle{nullptr};
-    std::atomic<bool> wanted{false};
+    std::array<std::atomic<ibv_ah*>, most_rails> handles{};
+    std::atomic<uint8_t> wanted{0};  // a bit for each rail
     std::atomic<bool> stranger{false};
     HostKey key;
   };
@@ -106,16 +109,21 @@ class UdHosts {
   static size_t slot_of(const HostKey& key) noexcept { return mix(key) % recent_slots; }
   uint32_t find_or_add_stranger(const HostKey& key) noexcept;
   uint32_t find_or_add(const HostKey& key, bool stranger);
-  ibv_ah* make_handle(Host& host) noexcept;
+  ibv_ah* make_handle(unsigned rail, Host& host) noexcept;
 
-  const VerbsDevice* device_ = nullptr;
+  struct Wanted {
+    uint32_t number;
+    unsigned rail;
+  };
+
+  std::vector<std::shared_ptr<VerbsDevice>> devices_;
   Arena<Host> hosts_;
   std::array<Recent, recent_slots> recent_{};  // used by the poller only
   std::atomic<uint32_t> strangers_{0};
 
   Mutex mutex_;
   std::unordered_map<HostKey, uint32_t, KeyHash> numbers_ LINTEL_GUARDED_BY(mutex_);
-  std::vector<uint32_t> wanted_ LINTEL_GUARDED_BY(mutex_);
+  std::vector<Wanted> wanted_ LINTEL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lintel

@@ -1,76 +1,76 @@
 // Opening and closing the link; routes to peers; what the resolver's thread does for it. Set-up and
-// connection path, but for receive().
+// connection path.
 #include "verbs/ud_link.h"
+
+#include <sys/epoll.h>
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
+#include <cstring>
 
-#include "util/clock.h"
-#include "util/log.h"
+#include "util/new_descriptor.h"
 #include "util/text.h"
+#include "verbs/port_choice.h"
 
 namespace lintel {
 
 namespace {
 
-constexpr uint64_t longest_flush_ns = 100'000'000;
-constexpr uint64_t between_repairs_ns = 10'000'000;
-
-}  // namespace
-
-void UdRepair::step() noexcept {
-  const uint64_t now = now_ns();
-  if (!flushing_) {
-    if (now - repaired_ns_ < between_repairs_ns) return;
-    queue_pair_.stop();
-    flushing_ = true;
-    flushing_since_ns_ = now;
-    return;
-  }
-  const bool all_ended = sender_.all_ended() && receiver_.all_ended();
-  if (!all_ended && now - flushing_since_ns_ < longest_flush_ns) return;
-  if (!queue_pair_.reset()) {
-    flushing_since_ns_ = now;
-    return;
-  }
-  sender_.forget_sent();
-  receiver_.resume();
-  flushing_ = false;
-  repaired_ns_ = now;
-  std::string reason;
-  if (!queue_pair_.start(reason)) {
-    static std::atomic<bool> said{false};
-    log_once(said, LogLevel::warn, "verbs: %s; trying again", reason.c_str());
-    return;
-  }
-  queue_pair_.note_repaired();
-  receiver_.post();
-  count_.increment();
-  log_message(LogLevel::info,
-              "verbs: the queue pair for datagrams of %s had failed and works again",
-              queue_pair_.device().name().c_str());
-}
-
-namespace {
-
 // Charge of the smallest frame in the reliability layer: a slot of the queue counts this much.
 constexpr uint64_t smallest_charge_bytes = 640 + 64;
-constexpr uint32_t empty_receives_between_looks = 64;
+
+// A port as the handshake tells it.
+struct UdPort {
+  ibv_gid gid;
+  uint32_t queue_pair;
+  uint32_t q_key;
+  uint16_t lid;
+  uint16_t is_roce;
+  uint32_t mtu;
+};
+static_assert(sizeof(UdPort) == sizeof(RailAddress) &&
+              offsetof(UdPort, mtu) == offsetof(RailAddress, mtu));
+
+RailAddress told(const UdDestination& own) noexcept {
+  return std::bit_cast<RailAddress>(
+      UdPort{own.gid, own.queue_pair, own.q_key, own.lid, uint16_t{own.is_roce}, own.mtu});
+}
+
+UdDestination destination_of(const RailAddress& rail) noexcept {
+  const auto port = std::bit_cast<UdPort>(rail);
+  return {port.gid, port.lid, port.is_roce == 1, port.queue_pair, port.q_key, port.mtu};
+}
+
+// Networks of IPv4 usually have 256 addresses. Where that is wrong, probes find the pairs.
+bool shares_network(const ibv_gid& a, const ibv_gid& b) noexcept {
+  constexpr unsigned host_bits = 8;
+  const uint32_t ipv4 = ipv4_of(a);
+  return ipv4 != 0 ? ipv4 >> host_bits == ipv4_of(b) >> host_bits
+                   : a.global.subnet_prefix == b.global.subnet_prefix;
+}
+
+bool join(Descriptor& joined, int descriptor) noexcept {
+  if (!joined.is_open()) joined = make_epoll();
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = 0}};
+  return epoll_ctl(joined.get(), EPOLL_CTL_ADD, descriptor, &event) == 0;
+}
 
 }  // namespace
 
-UdLink::UdLink(std::shared_ptr<VerbsDevice> device, ProcessId id) : device_(std::move(device)) {
+UdLink::UdLink(const VerbsDevices& devices, ProcessId id) : devices_(devices) {
   properties_.name = "verbs";
-  properties_.device = device_->name();
+  properties_.device = devices_[0]->name();
   properties_.id = id;
   properties_.host_mask = std::bit_cast<LinkAddress>(UdAddress{0, 0, UINT32_MAX, {}});
-  properties_.mtu = device_->mtu_bytes();
-  properties_.descriptor = device_->events.descriptor();
+  properties_.mtu =
+      least_of_rails(devices_, [](const VerbsDevice& device) { return device.mtu_bytes(); });
+  properties_.descriptor = devices_[0]->events.descriptor();
 }
 
-OpenStatus UdLink::open(std::shared_ptr<VerbsDevice> device, const UdSettings& settings,
+OpenStatus UdLink::open(const VerbsDevices& devices, const UdSettings& settings,
                         std::unique_ptr<UdLink>& result, std::string& reason) {
-  std::unique_ptr<UdLink> link(new UdLink(std::move(device), settings.id));
+  std::unique_ptr<UdLink> link(new UdLink(devices, settings.id));
   const OpenStatus status = link->resolver_.claim(settings.id, reason);
   if (status != OpenStatus::opened) return status;
   if (!link->open_parts(settings, reason)) return OpenStatus::failed;
@@ -78,51 +78,55 @@ OpenStatus UdLink::open(std::shared_ptr<VerbsDevice> device, const UdSettings& s
   return OpenStatus::opened;
 }
 
+bool UdLink::join_descriptors(std::string& reason) {
+  if (devices_.size() == 1) return true;
+  for (const auto& device : devices_)
+    if (!join(completions_, device->events.descriptor()) ||
+        !join(events_, device->async_events.descriptor()))
+      return explained(false, reason, std::string("epoll: ") + strerror(errno));
+  properties_.descriptor = completions_.get();
+  return true;
+}
+
 bool UdLink::open_parts(const UdSettings& settings, std::string& reason) {
   if (mtu() < least_mtu)
     return explained(
         false, reason,
-        text_of(device_->name(), " carries datagrams of ", mtu(),
+        text_of(devices_[0]->name(), " carries datagrams of ", mtu(),
                 " bytes only; raise the MTU of its network interface to 1500 at least"));
-  if (!hosts_.open(*device_))
+  if (!hosts_.open(devices_))
     return explained(false, reason, "no address space for the table of nodes (ulimit -v?)");
+  if (!join_descriptors(reason)) return false;
   const uint32_t slots =
-      std::min({settings.receive_buffers, static_cast<uint32_t>(device_->attributes.max_qp_wr),
-                static_cast<uint32_t>(device_->attributes.max_cqe)});
-  if (!queue_pair_.open(slots, reason) || !receiver_.open(slots, mtu(), reason) ||
-      !sender_.open(mtu(), reason) || !queue_pair_.start(reason))
-    return false;
-  receiver_.post();
-  const UdDestination own{device_->gid,        device_->lid,        device_->is_roce,
-                          queue_pair_number(), queue_pair_.q_key(), mtu()};
-  Route route;
-  std::string ignored;  // a port need not reach itself
-  static_cast<void>(make_route(own, route, ignored));
-  properties_.own_address = route.address;
+      std::min(settings.receive_buffers, least_of_rails(devices_, [](const VerbsDevice& device) {
+                 return std::min(device.attributes.max_qp_wr, device.attributes.max_cqe);
+               }));
+  for (const auto& device : devices_) {
+    rails_.push_back(
+        std::make_unique<UdRail>(device, static_cast<uint8_t>(rails_.size()), hosts_, resolver_));
+    if (!rails_.back()->open(slots, mtu(), reason)) return false;
+    if (devices_.size() == 1) break;
+    if (rails_.size() > 1) properties_.device += "+" + device->name();
+    properties_.rails[properties_.rail_count++] = told(rails_.back()->destination());
+  }
+  const UdDestination own = rails_[0]->destination();
+  properties_.own_address = rails_[0]->address_of(own);
   properties_.receive_capacity_bytes = std::max(slots * smallest_charge_bytes, uint64_t{4} * mtu());
-  device_->async_events.add(*this);
   return resolver_.start(own, *this, settings.lookup_timeout_ns, reason);
 }
 
-UdLink::~UdLink() {
-  resolver_.stop();
-  device_->async_events.remove(*this);
-  sender_.finish(std::bit_cast<UdAddress>(own_address()));
-  queue_pair_.close();
-}
+UdLink::~UdLink() { resolver_.stop(); }
 
-unsigned UdLink::receive(InboundFrame* frames, unsigned max) noexcept {
-  if (queue_pair_.is_broken()) [[unlikely]]
-    repair_.step();
-  const unsigned count = receiver_.receive(frames, max);
-  if (count == 0 && ++empty_receives_ % empty_receives_between_looks == 0)
-    sender_.look_for_failures();
-  return count;
+bool UdLink::offer_memory(std::byte* start, size_t bytes) noexcept {
+  bool taken = true;
+  for (const auto& rail : rails_) taken &= rail->offered().offer(rail->device().pd, start, bytes);
+  return taken;
 }
 
 bool UdLink::arm() noexcept {
-  sender_.look_for_failures();
-  return !queue_pair_.is_broken() && receiver_.arm();
+  bool armed = true;
+  for (const auto& rail : rails_) armed &= rail->arm();
+  return armed;
 }
 
 // The port of its pid is closed with the process; the next process there has another queue pair and
@@ -131,43 +135,65 @@ bool UdLink::is_gone(ProcessId peer, const LinkAddress& address) noexcept {
   Route now;
   bool refused = false;
   const ResolveStatus status = resolver_.resolve(peer, now, nullptr, &refused);
-  return refused || (status == ResolveStatus::resolved && !(now.address == address));
+  return refused || (status == ResolveStatus::resolved &&
+                     !(now.address.without_rail() == address.without_rail()));
 }
 
 bool UdLink::adopt(ProcessId, const LinkAddress& from, Route& route) noexcept {
   const auto address = std::bit_cast<UdAddress>(from);
-  if (!hosts_.contains(address.host) || hosts_.handle(address.host) == nullptr) return false;
+  if (from.rail() >= rails_.size() || !hosts_.contains(address.host) ||
+      hosts_.handle(from.rail(), address.host) == nullptr)
+    return false;
   hosts_.admit(address.host);
   route = {from, mtu()};
   return true;
 }
 
+// The first port of the peer, by all of this process.
+unsigned UdLink::ways_to(ProcessId, const LinkAddress& route,
+                         LinkAddress (&to)[most_ways]) const noexcept {
+  for (uint8_t rail = 0; rail < rails_.size(); ++rail) {
+    to[rail] = route;
+    to[rail].set_rail(rail);
+  }
+  return rails_.size() == 1 ? 0 : static_cast<unsigned>(rails_.size());
+}
+
+RailReach UdLink::reach(unsigned rail, const RailAddress& port) const noexcept {
+  const UdDestination to = destination_of(port);
+  const VerbsDevice& device = *devices_[rail];
+  if (why_not_sent_to(to, device.is_roce) != nullptr) return RailReach::never;
+  return shares_network(device.gid, to.gid) ? RailReach::same_network : RailReach::perhaps;
+}
+
+LinkAddress UdLink::rail_address(ProcessId, unsigned rail, const RailAddress& port) const noexcept {
+  return rails_[rail]->address_of(destination_of(port));
+}
+
 bool UdLink::make_route(const UdDestination& destination, Route& route, std::string& reason) {
-  const uint32_t host = hosts_.make(hosts_.key_of(destination.gid, destination.lid), reason);
-  if (host == UdHosts::none) return false;
-  route.address =
-      std::bit_cast<LinkAddress>(UdAddress{destination.queue_pair, destination.q_key, host, {}});
-  route.mtu = std::min(destination.mtu, mtu());
+  if (hosts_.make(0, hosts_.key_of(0, destination.gid, destination.lid), reason) == UdHosts::none)
+    return false;
+  route = {rails_[0]->address_of(destination), std::min(destination.mtu, mtu())};
   return true;
 }
 
 void UdLink::work() noexcept {
   hosts_.make_wanted();
-  offered_.register_wanted();
+  for (const auto& rail : rails_) rail->offered().register_wanted();
 }
 
-void UdLink::on_async_event(const ibv_async_event& event) noexcept {
-  if (event.event_type == IBV_EVENT_QP_FATAL && event.element.qp == queue_pair_.get())
-    queue_pair_.note_broken();
+int UdLink::event_descriptor() const noexcept {
+  return events_.is_open() ? events_.get() : devices_[0]->async_events.descriptor();
+}
+
+void UdLink::handle_events() noexcept {
+  for (const auto& device : devices_) device->async_events.dispatch();
 }
 
 std::string UdLink::describe() const {
-  return text_of(device_->description(), ", datagrams of up to ", mtu(), " bytes, ",
-                 receiver_.slots(), " of them wait at most, ", queue_pair_.inline_bytes(),
-                 " bytes inline, ", (receiver_.buffer_bytes() + sender_.buffer_bytes()) / 1024,
-                 " KiB locked, ",
-                 offered_.refused() ? "frames copied (locked memory is limited)"
-                                    : "frames sent from where they are");
+  std::string text;
+  for (const auto& rail : rails_) text += (text.empty() ? "" : "; ") + rail->describe();
+  return text_of(text, "; datagrams of up to ", mtu(), " bytes");
 }
 
 }  // namespace lintel

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstring>
 #include <numeric>
+
+#include "util/assert.h"
 
 namespace lintel {
 
@@ -66,6 +69,7 @@ unsigned UdReceiver::take(const ibv_wc* completions, unsigned count,
                           InboundFrame* frames) noexcept {
   unsigned taken = 0;
   uint64_t bytes = 0;
+  handed_out_ = 0;
   for (unsigned i = 0; i < count; ++i)
     __builtin_prefetch(slot(static_cast<uint32_t>(completions[i].wr_id)) + global_route_bytes);
   for (unsigned i = 0; i < count; ++i) {
@@ -74,6 +78,7 @@ unsigned UdReceiver::take(const ibv_wc* completions, unsigned count,
       continue;
     const auto index = static_cast<uint32_t>(completion.wr_id);
     to_post_.push_back(index);
+    ++handed_out_;
     if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
       queue_pair_.note_broken();
       continue;
@@ -88,7 +93,6 @@ unsigned UdReceiver::take(const ibv_wc* completions, unsigned count,
     bytes += length;
     ++taken;
   }
-  handed_out_ = count;
   counters_.frames_received.fetch_add(taken, std::memory_order_relaxed);
   counters_.bytes_received.fetch_add(bytes, std::memory_order_relaxed);
   return taken;
@@ -114,15 +118,17 @@ bool UdReceiver::source_of(const ibv_wc& completion, const std::byte* buffer,
   } else {
     source.global.subnet_prefix = own.global.subnet_prefix;
   }
-  const uint32_t host = hosts_.number_of(hosts_.key_of(source, completion.slid));
+  const uint32_t host = hosts_.number_of(hosts_.key_of(rail_, source, completion.slid));
   if (host == UdHosts::none) return false;
   from = std::bit_cast<LinkAddress>(UdAddress{completion.src_qp, completion.imm_data, host, {}});
+  from.set_rail(rail_);
   return true;
 }
 
 // All slots that the device does not have and that hold no frame that was handed out.
 void UdReceiver::post() noexcept {
   if (queue_pair_.is_broken()) return;
+  LINTEL_ASSERT(handed_out_ <= to_post_.size());
   const size_t available = to_post_.size() - handed_out_;
   size_t done = 0;
   while (done < available) {
@@ -135,8 +141,14 @@ void UdReceiver::post() noexcept {
     }
     ibv_recv_wr* refused = nullptr;
     const int error = ibv_post_recv(queue_pair_.get(), &requests_[0], &refused);
-    done += error == 0 ? count : static_cast<size_t>(refused - &requests_[0]);
-    if (error != 0) break;
+    // Some drivers do not say which one they refuse, and take none.
+    if (error == 0)
+      done += count;
+    else if (refused != nullptr)
+      done += static_cast<size_t>(refused - &requests_[0]);
+    if (error == 0) continue;
+    if (error != ENOMEM) queue_pair_.note_broken();
+    break;
   }
   to_post_.erase(to_post_.begin(), to_post_.begin() + static_cast<std::ptrdiff_t>(done));
 }

@@ -17,8 +17,9 @@ namespace lintel {
 
 class UdReceiver {
  public:
-  UdReceiver(UdQueuePair& queue_pair, UdHosts& hosts, AtomicLinkCounters& counters) noexcept
-      : queue_pair_(queue_pair), hosts_(hosts), counters_(counters) {}
+  UdReceiver(uint8_t rail, UdQueuePair& queue_pair, UdHosts& hosts,
+             AtomicLinkCounters& counters) noexcept
+      : rail_(rail), queue_pair_(queue_pair), hosts_(hosts), counters_(counters) {}
 
   // Set-up path, once the queue pair is open. False: `reason` says why not.
   [[nodiscard]] bool open(uint32_t slots, uint32_t mtu, std::string& reason);
@@ -46,6 +47,7 @@ class UdReceiver {
     return buffer_.data() + size_t{index} * slot_bytes_;
   }
 
+  const uint8_t rail_;
   UdQueuePair& queue_pair_;
   UdHosts& hosts_;
   AtomicLinkCounters& counters_;

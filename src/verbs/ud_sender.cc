@@ -92,9 +92,9 @@ bool UdSender::prepare(const OutboundFrame& frame, ibv_send_wr& request, ibv_sge
   const uint64_t length = frame_bytes(frame);
   if (!hosts_.contains(to.host) || length > mtu_) [[unlikely]]
     return false;
-  ibv_ah* const handle = hosts_.handle(to.host);
+  ibv_ah* const handle = hosts_.handle(rail_, to.host);
   if (handle == nullptr) [[unlikely]] {
-    ask |= hosts_.want_handle(to.host);
+    ask |= hosts_.want_handle(rail_, to.host);
     return false;
   }
   request.wr.ud.ah = handle;
@@ -153,7 +153,8 @@ unsigned UdSender::post(unsigned count) noexcept {
     posted_ += count;
     return count;
   }
-  const auto sent = static_cast<unsigned>(refused - &requests_[0]);
+  // Some drivers do not say which one they refuse.
+  const auto sent = refused == nullptr ? 0 : static_cast<unsigned>(refused - &requests_[0]);
   posted_ += sent;
   last_signalled_ = std::min(last_signalled_, posted_);
   // Anything but a full queue means that the queue pair is in no state to send.
@@ -200,7 +201,7 @@ void UdSender::post_last(const UdAddress& self) noexcept {
   requests_[0].num_sge = 0;
   requests_[0].wr_id = posted_;
   requests_[0].send_flags = IBV_SEND_SIGNALED;
-  requests_[0].wr.ud = {hosts_.handle(self.host), self.queue_pair, self.q_key};
+  requests_[0].wr.ud = {hosts_.handle(rail_, self.host), self.queue_pair, self.q_key};
   post(1);
 }
 
@@ -208,7 +209,7 @@ void UdSender::post_last(const UdAddress& self) noexcept {
 // are.
 void UdSender::finish(const UdAddress& self) noexcept {
   if (queue_pair_.get() == nullptr || all_ended()) return;
-  if (!hosts_.contains(self.host) || hosts_.handle(self.host) == nullptr) return;
+  if (!hosts_.contains(self.host) || hosts_.handle(rail_, self.host) == nullptr) return;
   const uint64_t deadline = now_ns() + longest_finish_ns;
   post_last(self);
   while (!all_ended() && !queue_pair_.is_broken() && now_ns() < deadline) continue;

@@ -78,9 +78,10 @@ class UdMemory {
 
 class UdSender {
  public:
-  UdSender(UdQueuePair& queue_pair, UdHosts& hosts, UdMemory& memory, Resolver& resolver,
-           AtomicLinkCounters& counters) noexcept
-      : queue_pair_(queue_pair),
+  UdSender(uint8_t rail, UdQueuePair& queue_pair, UdHosts& hosts, UdMemory& memory,
+           Resolver& resolver, AtomicLinkCounters& counters) noexcept
+      : rail_(rail),
+        queue_pair_(queue_pair),
         hosts_(hosts),
         memory_(memory),
         resolver_(resolver),
@@ -117,6 +118,7 @@ class UdSender {
     return UdQueuePair::send_depth - static_cast<unsigned>(posted_ - completed_);
   }
 
+  const uint8_t rail_;
   UdQueuePair& queue_pair_;
   UdHosts& hosts_;
   UdMemory& memory_;

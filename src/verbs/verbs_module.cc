@@ -13,21 +13,22 @@ namespace lintel {
 namespace {
 
 bool examine(const VerbsPortWish& wish, VerbsPort& port, std::string& reason) {
-  const std::unique_ptr<VerbsDevice> device = VerbsDevice::open(wish, reason);
-  if (device == nullptr) return false;
-  port.nid = device->nid;
-  port.name = device->name();
-  port.text = device->description();
+  const VerbsDevices devices = VerbsDevice::open_all(wish, reason);
+  if (devices.empty()) return false;
+  port.nid = devices[0]->nid;
+  port.name = devices[0]->name();
+  for (const auto& device : devices)
+    port.text.append(port.text.empty() ? "" : "; datagrams also by ").append(device->description());
   return true;
 }
 
 OpenStatus open(const VerbsSettings& settings, std::unique_ptr<Transport>& transport,
                 std::string& reason) {
-  std::shared_ptr<VerbsDevice> device = VerbsDevice::open(settings.port, reason);
-  if (device == nullptr) return OpenStatus::failed;
+  const VerbsDevices devices = VerbsDevice::open_all(settings.port, reason);
+  if (devices.empty()) return OpenStatus::failed;
   const UdSettings ud{settings.id, settings.receive_buffers, settings.reliable.peer_timeout_ns};
   std::unique_ptr<UdLink> link;
-  const OpenStatus status = UdLink::open(device, ud, link, reason);
+  const OpenStatus status = UdLink::open(devices, ud, link, reason);
   if (status != OpenStatus::opened) return status;
   ReliableSettings reliable = settings.reliable;
   reliable.polls_always = true;  // a poll needs no system call
@@ -35,7 +36,7 @@ OpenStatus open(const VerbsSettings& settings, std::unique_ptr<Transport>& trans
   reliable.reuses_places = false;
   auto datagrams = reliable_over_link(std::move(link), reliable, settings.faults, reason);
   if (datagrams == nullptr) return OpenStatus::failed;
-  transport = VerbsTransport::open(std::move(device), std::move(datagrams), settings, reason);
+  transport = VerbsTransport::open(devices[0], std::move(datagrams), settings, reason);
   return transport == nullptr ? OpenStatus::failed : OpenStatus::opened;
 }
 

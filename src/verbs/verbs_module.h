@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "registration/registration.h"
 #include "reliable/faulty_link.h"
@@ -15,12 +16,14 @@ namespace lintel {
 
 // The wanted port, and the marks of its packets.
 struct VerbsPortWish {
-  std::string device{};       // "name" or "name:port"; empty: any
-  uint32_t nid = 0;           // preferred: the port that has this IPv4 address; 0: none
-  int gid_index = -1;         // negative: chosen by type
-  uint16_t pkey = 0xffff;     // partition, its value
-  uint8_t service_level = 0;  // 0 to 15
-  uint8_t traffic_class = 0;  // value for the GRH, or the IP header
+  std::string device{};                // "name" or "name:port"; empty: any
+  std::vector<std::string> further{};  // such names of further ports, for datagrams
+  unsigned most_ports = 1;             // with others that are active, if none is named
+  uint32_t nid = 0;                    // preferred: the port that has this IPv4 address; 0: none
+  int gid_index = -1;                  // negative: chosen by type
+  uint16_t pkey = 0xffff;              // partition, its value
+  uint8_t service_level = 0;           // 0 to 15
+  uint8_t traffic_class = 0;           // value for the GRH, or the IP header
 };
 
 // A port that can be used.

@@ -1,6 +1,8 @@
 // Chooses ports by the configuration, and opens what is over them. Set-up path.
 #include "wiring/device_choice.h"
 
+#include <charconv>
+#include <utility>
 #include <vector>
 
 #include "registration/watched_cache.h"
@@ -34,9 +36,22 @@ const VerbsModule* verbs_module(std::string& reason) {
   return static_cast<const VerbsModule*>(load_module("verbs", reason));
 }
 
+// Returns how many ports that value of PTL_RAILS permits: a list names interfaces of UDP.
+unsigned most_ports(const std::string& rails) {
+  if (rails == "auto") return most_rails;
+  unsigned most = 1;
+  const auto [end, error] = std::from_chars(rails.data(), rails.data() + rails.size(), most);
+  return error == std::errc{} && end == rails.data() + rails.size() ? most : 1;
+}
+
 VerbsPortWish configured_port(uint32_t nid) {
   VerbsPortWish wish;
-  wish.device = config_string(ConfigKey::verbs_device);
+  std::vector<std::string> devices = split_words(config_string(ConfigKey::verbs_device), '+');
+  if (!devices.empty()) {
+    wish.device = devices.front();
+    wish.further.assign(devices.begin() + 1, devices.end());
+  }
+  wish.most_ports = most_ports(config_string(ConfigKey::rails));
   wish.nid = nid;
   if (const std::optional<uint64_t> index = config_optional(ConfigKey::verbs_gid_index))
     wish.gid_index = static_cast<int>(*index);
@@ -54,11 +69,18 @@ DpdkChoice choose_dpdk_port(const std::string& list, uint32_t local_rank,
   DpdkChoice choice;
   if (ports.empty()) return choice;
   const std::string place = text_of("process ", local_rank, " of its node (", rank_origin, ")");
-  if (local_rank < ports.size()) choice.settings.port = ports[local_rank];
-  choice.reason = local_rank < ports.size() ? "the port of " + place
-                                            : text_of("PTL_DPDK_PORTS lists ", ports.size(),
-                                                      ports.size() == 1 ? " port" : " ports",
-                                                      ", counted from 0, and this is ", place);
+  if (local_rank >= ports.size()) {
+    choice.reason =
+        text_of("PTL_DPDK_PORTS lists ", ports.size(), ports.size() == 1 ? " port" : " ports",
+                ", counted from 0, and this is ", place);
+    return choice;
+  }
+  std::vector<std::string> own = split_words(ports[local_rank], '+');
+  choice.reason = own.size() > most_rails
+                      ? text_of("PTL_DPDK_PORTS lists ", own.size(),
+                                " ports for one process, more than ", most_rails)
+                      : text_of(own.size() == 1 ? "the port of " : "the ports of ", place);
+  if (own.size() <= most_rails) choice.settings.ports = std::move(own);
   return choice;
 }
 
@@ -73,19 +95,25 @@ DpdkChoice configured_dpdk() {
 }
 
 std::string why_not_dpdk(const DpdkChoice& choice) {
-  if (choice.settings.port.empty()) return choice.reason;
+  if (choice.settings.ports.empty()) return choice.reason;
   std::string text;
   const DpdkModule* const module = dpdk_module(text);
   if (module == nullptr) return text;
-  return module->examine(choice.settings.port, text) ? "" : text;
+  for (const std::string& port : choice.settings.ports)
+    if (!module->examine(port, text)) return text;
+  return "";
 }
 
 std::string describe_dpdk(const DpdkChoice& choice) {
   std::string text;
   const DpdkModule* const module = dpdk_module(text);
-  if (module != nullptr && module->examine(choice.settings.port, text))
-    text.append(", ").append(choice.reason);
-  return text;
+  if (module == nullptr) return text;
+  std::string all;
+  for (const std::string& port : choice.settings.ports) {
+    if (!module->examine(port, text)) return text;
+    all.append(text).append(", ");
+  }
+  return all + choice.reason;
 }
 
 OpenStatus open_dpdk_link(const DpdkChoice& choice, ProcessId id, std::unique_ptr<PacketLink>& link,
@@ -106,6 +134,11 @@ VerbsChoice configured_verbs(uint32_t nid) {
   }
   VerbsSettings& settings = choice.settings;
   settings.port = configured_port(nid);
+  if (settings.port.further.size() >= most_rails) {
+    choice.reason = text_of("PTL_VERBS_DEVICE names ", settings.port.further.size() + 1,
+                            " ports, more than ", most_rails);
+    return choice;
+  }
   settings.max_rc = static_cast<uint32_t>(config_u64(ConfigKey::verbs_max_rc));
   settings.receive_buffers = static_cast<uint32_t>(config_u64(ConfigKey::verbs_receive_buffers));
   const VerbsModule* const module = verbs_module(choice.reason);

@@ -16,11 +16,12 @@ namespace lintel {
 inline constexpr const char* no_dpdk_ports = "PTL_DPDK_PORTS names no port";
 
 struct DpdkChoice {
-  DpdkSettings settings;               // all but the id; no port: none for this process
+  DpdkSettings settings;               // all but the id; no ports: none for this process
   std::string reason = no_dpdk_ports;  // why this port, or why none
 };
 
-// The list of PTL_DPDK_PORTS, dealt out by local rank.
+// The list of PTL_DPDK_PORTS, dealt out by local rank. Each process takes one port, or several with
+// plus signs between them.
 [[nodiscard]] DpdkChoice choose_dpdk_port(const std::string& ports, uint32_t local_rank,
                                           const std::string& rank_origin);
 // Returns the choice by the configuration.

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "operations.h"
+#include "portals4_lintel.h"
 #include "support/waiting_thread.h"
 
 namespace lintel::test {
@@ -47,6 +48,40 @@ TEST_P(EventQueueTest, GetTakesEventsInOrderAndThenSaysEmpty) {
   });
 }
 
+// spec 3.13.7 (PtlLintelEQGetMany)
+TEST_P(EventQueueTest, GetManyTakesAllThereAreInOrder) {
+  run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
+    constexpr unsigned most = 7;
+    ptl_event_t events[most];
+    unsigned count = most;
+    pair.on_target([&] {
+      target.append(PTL_ME_OP_PUT);
+      const ptl_handle_eq_t queue = target.events.handle();
+      EXPECT_EQ(PTL_EQ_EMPTY, PtlLintelEQGetMany(queue, events, most, &count));
+      EXPECT_EQ(count, 0u);
+      EXPECT_EQ(PTL_ARG_INVALID, PtlLintelEQGetMany(queue, events, 0, &count));
+      EXPECT_EQ(PTL_ARG_INVALID, PtlLintelEQGetMany(queue, nullptr, most, &count));
+      EXPECT_EQ(PTL_ARG_INVALID, PtlLintelEQGetMany(queue, events, most, nullptr));
+      EXPECT_EQ(PTL_ARG_INVALID, PtlLintelEQGetMany(PTL_INVALID_HANDLE, events, most, &count));
+    });
+    pair.on_initiator([&] {
+      for (uint64_t i = 0; i < 20; ++i) initiator.put_and_wait({.length = 8, .hdr_data = i});
+    });
+    pair.on_target([&] {
+      uint64_t next = 0;
+      while (next < 20) {
+        must(PtlLintelEQGetMany(target.events.handle(), events, most, &count));
+        ASSERT_LE(count, most);
+        for (unsigned i = 0; i < count; ++i) {
+          EXPECT_EQ(events[i].hdr_data, next++);
+          EXPECT_EQ(events[i].type, PTL_EVENT_PUT);
+        }
+      }
+      target.events.expect_empty();
+    });
+  });
+}
+
 // spec 3.13.8
 TEST_P(EventQueueTest, WaitBlocksUntilAnEventComes) {
   run_sides(GetParam(), [](Pair& pair, TargetSide& target, InitiatorSide& initiator) {
@@ -72,7 +107,7 @@ TEST_P(EventQueueTest, WaitBlocksUntilAnEventComes) {
 
 // spec 3.13.5, 3.13.7, 3.13.8, 3.13.9
 TEST_P(EventQueueTest, OverflowOverwritesOldEventsAndSaysSo) {
-  for (int function = 0; function < 3; ++function) {
+  for (int function = 0; function < 4; ++function) {
     run_pair(GetParam(), [function](Pair& pair) {
       constexpr uint64_t count = 5000;
       constexpr uint64_t requested = 8;
@@ -90,6 +125,7 @@ TEST_P(EventQueueTest, OverflowOverwritesOldEventsAndSaysSo) {
           unsigned which = 0;
           if (function == 0) return PtlEQGet(queue, &event);
           if (function == 1) return PtlEQPoll(&queue, 1, 0, &event, &which);
+          if (function == 2) return PtlLintelEQGetMany(queue, &event, 1, &which);
           return PtlEQWait(queue, &event);
         };
         // The newest events are returned in order. A gap is reported once, and only a gap is.

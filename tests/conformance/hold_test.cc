@@ -47,7 +47,7 @@ TEST_P(HoldTest, EveryOperationWaitsForAnEntry) {
       for (const Operation operation : all_operations) start(initiator, operation, request);
     });
     pair.on_target([&] {
-      pair.rank().await_condition("waits for a held message",
+      pair.rank().await_condition("a held message",
                                   [&] { return pair.interface().status(PTL_SR_LINTEL_HELD) >= 1; });
       target.events.expect_silence();
       EXPECT_EQ(pair.interface().status(PTL_SR_DROP_COUNT), 0);

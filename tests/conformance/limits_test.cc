@@ -233,6 +233,35 @@ TEST_P(LimitsTest, EntriesAreLimitedInAll) {
   });
 }
 
+// spec 3.6.1, 3.11.2, 3.12.2
+TEST_P(LimitsTest, EntriesUsedUpAtOnePortalTableEntryServeAnother) {
+  run_ranks(1, [&](Rank& rank) {
+    ptl_ni_limits_t desired{};
+    desired.max_entries = wished;
+    const Interface interface(rank, GetParam(), {.desired = &desired});
+    const EventQueue events(interface.handle());
+    const Descriptor nothing(interface.handle(), std::span<std::byte>{});
+    const int most = interface.limits().max_entries;
+    const ptl_pt_index_t indexes[] = {interface.allocate(PTL_PT_ANY, events.handle()),
+                                      interface.allocate(PTL_PT_ANY, events.handle())};
+    const EntrySpec spec{.options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE |
+                                    PTL_ME_EVENT_UNLINK_DISABLE};
+    ptl_handle_any_t handle = PTL_INVALID_HANDLE;
+    for (int round = 0; round < 3; ++round) {
+      for (const ptl_pt_index_t index : indexes) {
+        for (int i = 0; i < most; ++i) interface.append(index, spec);
+        EXPECT_EQ(PTL_NO_SPACE, interface.try_append(indexes[round % 2], spec, PTL_PRIORITY_LIST,
+                                                     nullptr, &handle));
+        for (int i = 0; i < most; ++i) {
+          must(PtlPut(nothing.handle(), 0, 0, PTL_NO_ACK_REQ, interface.address(0), index, 0, 0,
+                      nullptr, 0));
+          events.expect(PTL_EVENT_PUT);
+        }
+      }
+    }
+  });
+}
+
 // spec 3.6.1, 3.10.3, 3.11.2, 3.12.2
 TEST_P(LimitsTest, ScatterListsAreLimitedInLength) {
   run_ranks(1, [&](Rank& rank) {

@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/ethernet.h"
 #include "support/host_pair.h"
 #include "support/hosts_exchange.h"
 #include "support/interface.h"
@@ -50,10 +51,19 @@ class RailedHosts : public HostPair {
               in(switches, "address add " + own + "254/24 dev " + port));
     }
   }
+  // Both rails are one network.
+  void join_rails() {
+    require(in(switches, "link add trunk0 type veth peer name trunk1") &&
+            in(switches, "link set trunk0 master rail0 up") &&
+            in(switches, "link set trunk1 master rail1 up"));
+  }
   ~RailedHosts() { static_cast<void>(run_command("ip netns del " + name(switches))); }
+  // The nid of the second host is its address on its second rail.
+  void cross() { first_of_second_ = 1; }
+  void use_ipv6() { ipv6_ = true; }
   void enter(int host) const {
     HostPair::enter(host);
-    setenv("PTL_NID", ("10.70.0." + std::to_string(host + 1)).c_str(), 1);
+    setenv("PTL_NID", address(host, host == 0 ? 0 : first_of_second_, ipv6_).c_str(), 1);
   }
   [[nodiscard]] bool set_link(int host, size_t rail, const std::string& state) const {
     return in(host, "link set rail" + std::to_string(rail) + " " + state);
@@ -66,6 +76,11 @@ class RailedHosts : public HostPair {
   static constexpr int switches = 2;
 
  private:
+  static std::string address(int host, size_t rail, bool ipv6) {
+    const std::string end = std::to_string(host + 1);
+    return ipv6 ? "fd7" + std::to_string(rail) + "::" + end
+                : "10.7" + std::to_string(rail) + ".0." + end;
+  }
   // Bursts are cut up before they enter the cable, as an interface of hardware does.
   void add_rail(size_t rail, int rate) {
     const std::string cable = "rail" + std::to_string(rail);
@@ -73,17 +88,20 @@ class RailedHosts : public HostPair {
             in(switches, "link set " + cable + " up"));
     for (int host = 0; host < 2; ++host) {
       const std::string port = "port" + std::to_string(rail) + "-" + std::to_string(host);
-      const std::string address =
-          "10.7" + std::to_string(rail) + ".0." + std::to_string(host + 1) + "/24";
-      require(in(host, "link add " + cable + " type veth peer name " + port + " netns " +
-                           name(switches)) &&
-              in(switches, "link set " + port + " master " + cable + " up") &&
-              in(host, "address add " + address + " dev " + cable) &&
-              in(host, "link set " + cable + " gso_max_segs 1 up") &&
-              run_command("tc -n " + name(host) + " qdisc add dev " + cable + " root tbf rate " +
-                          std::to_string(rate) + "mbit burst 16kb latency 20ms"));
+      require(
+          in(host,
+             "link add " + cable + " type veth peer name " + port + " netns " + name(switches)) &&
+          in(switches, "link set " + port + " master " + cable + " up") &&
+          in(host, "address add " + address(host, rail, false) + "/24 dev " + cable) &&
+          in(host, "address add " + address(host, rail, true) + "/64 dev " + cable + " nodad") &&
+          in(host, "link set " + cable + " gso_max_segs 1 up") &&
+          run_command("tc -n " + name(host) + " qdisc add dev " + cable + " root tbf rate " +
+                      std::to_string(rate) + "mbit burst 16kb latency 20ms"));
     }
   }
+
+  bool ipv6_ = false;
+  size_t first_of_second_ = 0;
 };
 
 // The longest time for which this process, or the machine, stood still.
@@ -170,29 +188,29 @@ void send_stream(const Interface& interface, Rank& rank, const Stream& stream,
   rank.barrier();
 }
 
-class RailsNetwork : public testing::Test {
+class RailsTest : public testing::Test {
  protected:
-  RailsNetwork() {
+  RailsTest() {
     void* const memory =
         mmap(nullptr, sizeof(Seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     seen_ = new (memory) Seen;
   }
-  ~RailsNetwork() override { munmap(seen_, sizeof(Seen)); }
+  ~RailsTest() override { munmap(seen_, sizeof(Seen)); }
 
   static std::string why_not() {
     if (geteuid() != 0) return "network namespaces need root";
     return run_command("ip -V") && run_command("tc -V") ? ""
                                                         : "ip and tc (iproute2) are not installed";
   }
-  template <typename Before>
-  void run(const RailedHosts& hosts, const std::string& rails, const Stream& stream,
-           const Before& before) {
+  // `prepare`: called with each rank on its host.
+  template <typename Prepare, typename Before>
+  void run_on(const RailedHosts& hosts, const Prepare& prepare, const Stream& stream,
+              const Before& before) {
     new (seen_) Seen;
-    const RunOptions options{
-        .environment = {{"PTL_TRANSPORT", "udp"}, {"PTL_UDP_OPEN", "1"}, {"PTL_RAILS", rails}},
-        .deadline = 2 * test_deadline};
+    const RunOptions options{.environment = {{"PTL_UDP_OPEN", "1"}}, .deadline = 2 * test_deadline};
     run_ranks(2, options, [&](Rank& rank) {
       hosts.enter(rank.index());
+      prepare(rank.index());
       const Interface interface(rank, matching_physical);
       if (rank.index() == 0)
         send_stream(interface, rank, stream, before);
@@ -201,7 +219,41 @@ class RailsNetwork : public testing::Test {
     });
   }
 
+  // Cuts a rail after some messages, and heals it 2 s later.
+  template <typename Prepare>
+  void expect_survival(const RailedHosts& hosts, const Prepare& prepare, size_t rail, int host) {
+    const Stream stream{
+        .puts = 1200, .bytes = 64 * 1024, .in_flight = 8, .watched = "rail" + std::to_string(rail)};
+    run_on(hosts, prepare, stream, [&](int message) {
+      if (message != 300) return;
+      EXPECT_TRUE(hosts.set_link(host, rail, "down"));
+      std::thread([&hosts, host, rail] {
+        std::this_thread::sleep_for(std::chrono::seconds(2));
+        EXPECT_TRUE(hosts.set_link(host, rail, "up"));
+      }).detach();
+    });
+    RecordProperty("longest_gap_s", std::to_string(seen_->longest_gap_s));
+    EXPECT_LT(seen_->longest_gap_s, 1.5);
+    // It is back.
+    EXPECT_GT(seen_->late_bytes, stream.puts / 6 * stream.bytes / 8);
+  }
+
   Seen* seen_;
+};
+
+class RailsNetwork : public RailsTest {
+ protected:
+  static auto over_udp(const std::string& rails) {
+    return [rails](int) {
+      setenv("PTL_TRANSPORT", "udp", 1);
+      setenv("PTL_RAILS", rails.c_str(), 1);
+    };
+  }
+  template <typename Before>
+  void run(const RailedHosts& hosts, const std::string& rails, const Stream& stream,
+           const Before& before) {
+    run_on(hosts, over_udp(rails), stream, before);
+  }
 };
 
 // spec 3.15.2
@@ -226,6 +278,29 @@ TEST_F(RailsNetwork, ARailIsUsedThroughARouter) {
   if (const std::string why = why_not(); !why.empty()) GTEST_SKIP() << why;
   RailedHosts hosts({100, 100});
   hosts.route(1);
+  if (!hosts.ready()) GTEST_SKIP() << "this kernel or container does not permit veth and tbf";
+  const Stream stream{.puts = 24, .bytes = 1 << 20};
+  run(hosts, "auto", stream, [](int) {});
+  EXPECT_GT(seen_->late_bytes, stream.puts / 6 * stream.bytes / 4);
+}
+
+// The first address of each is in the network of the second rail of the other.
+// spec 3.15.2
+TEST_F(RailsNetwork, CrossedNetworksArePaired) {
+  if (const std::string why = why_not(); !why.empty()) GTEST_SKIP() << why;
+  RailedHosts hosts({100, 100});
+  hosts.cross();
+  if (!hosts.ready()) GTEST_SKIP() << "this kernel or container does not permit veth and tbf";
+  const Stream stream{.puts = 24, .bytes = 1 << 20, .watched = "rail0"};
+  run(hosts, "auto", stream, [](int) {});
+  EXPECT_GT(seen_->late_bytes, stream.puts / 6 * stream.bytes / 4);
+}
+
+// spec 3.15.2
+TEST_F(RailsNetwork, AStreamTakesTheRailsOverIpv6) {
+  if (const std::string why = why_not(); !why.empty()) GTEST_SKIP() << why;
+  RailedHosts hosts({100, 100});
+  hosts.use_ipv6();
   if (!hosts.ready()) GTEST_SKIP() << "this kernel or container does not permit veth and tbf";
   const Stream stream{.puts = 24, .bytes = 1 << 20};
   run(hosts, "auto", stream, [](int) {});
@@ -277,22 +352,80 @@ TEST_P(RailsNetworkLoss, AStreamGoesOnWithoutOneRail) {
   const RailedHosts hosts({100, 100});
   if (!hosts.ready()) GTEST_SKIP() << "this kernel or container does not permit veth and tbf";
   const auto [rail, host] = GetParam();
-  const Stream stream{
-      .puts = 1200, .bytes = 64 * 1024, .in_flight = 8, .watched = "rail" + std::to_string(rail)};
-  std::thread up_again;
-  run(hosts, "auto", stream, [&, host = host, rail = rail](int message) {
-    if (message != 300) return;
-    EXPECT_TRUE(hosts.set_link(host, rail, "down"));
-    up_again = std::thread([&hosts, host, rail] {
-      std::this_thread::sleep_for(std::chrono::seconds(2));
-      EXPECT_TRUE(hosts.set_link(host, rail, "up"));
-    });
-    up_again.detach();
-  });
-  RecordProperty("longest_gap_s", std::to_string(seen_->longest_gap_s));
-  EXPECT_LT(seen_->longest_gap_s, 1.5);
-  // It is back.
-  EXPECT_GT(seen_->late_bytes, stream.puts / 6 * stream.bytes / 8);
+  expect_survival(hosts, over_udp("auto"), rail, host);
+}
+
+// Ports of DPDK in place of network interfaces.
+class EthernetRailsTest : public RailsTest {
+ protected:
+  static std::string why_not() {
+    const std::string why = RailsTest::why_not();
+    return why.empty() ? why_no_ethernet(Ethernet::af_packet) : why;
+  }
+  // Joins these rails, for host 1 in reverse order if `crossed`.
+  static auto over_ports(std::vector<size_t> rails, bool crossed = false) {
+    return [rails, crossed](int host) {
+      std::string ports;
+      for (const size_t rail : rails)
+        ports +=
+            (ports.empty() ? "" : "+") + port(crossed && host == 1 ? rails.back() - rail : rail);
+      setenv("PTL_TRANSPORT", "dpdk", 1);
+      setenv("PTL_LOCAL_RANK", "0", 1);
+      setenv("PTL_DPDK_PORTS", ports.c_str(), 1);
+    };
+  }
+  void expect_sum(const RailedHosts& hosts, bool crossed) {
+    const Stream stream{.puts = 24, .bytes = 1 << 20};
+    run_on(hosts, over_ports({0, 1}, crossed), stream, [](int) {});
+    EXPECT_GT(seen_->late_bytes, stream.puts / 6 * stream.bytes / 4);
+    EXPECT_LT(seen_->late_bytes, stream.puts / 6 * stream.bytes * 3 / 4);
+  }
+
+ private:
+  static std::string port(size_t rail) {
+    const std::string number = std::to_string(rail);
+    return "net_af_packet" + number + ",iface=rail" + number +
+           ",qdisc_bypass=0,blocksz=4096,framesz=2048,framecnt=512";
+  }
+};
+
+// spec 3.15.2
+TEST_F(EthernetRailsTest, AStreamTakesAllPorts) {
+  if (const std::string why = why_not(); !why.empty()) GTEST_SKIP() << why;
+  const RailedHosts hosts({100, 100});
+  if (!hosts.ready()) GTEST_SKIP() << "this kernel or container does not permit veth and tbf";
+  expect_sum(hosts, false);
+}
+
+// Which ports are joined is found out.
+// spec 3.15.2
+TEST_F(EthernetRailsTest, CrossedPortsArePaired) {
+  if (const std::string why = why_not(); !why.empty()) GTEST_SKIP() << why;
+  const RailedHosts hosts({100, 100});
+  if (!hosts.ready()) GTEST_SKIP() << "this kernel or container does not permit veth and tbf";
+  expect_sum(hosts, true);
+}
+
+// All ports hear all questions of Discovery.
+// spec 3.15.2
+TEST_F(EthernetRailsTest, PortsOfOneEthernetArePaired) {
+  if (const std::string why = why_not(); !why.empty()) GTEST_SKIP() << why;
+  RailedHosts hosts({100, 100});
+  hosts.join_rails();
+  if (!hosts.ready()) GTEST_SKIP() << "this kernel or container does not permit veth and tbf";
+  expect_sum(hosts, false);
+}
+
+class EthernetRailsLossTest : public EthernetRailsTest, public testing::WithParamInterface<Cut> {};
+INSTANTIATE_TEST_SUITE_P(Port, EthernetRailsLossTest,
+                         testing::Values(Cut{1, 1}, Cut{0, RailedHosts::switches}));
+
+// spec 3.13.3
+TEST_P(EthernetRailsLossTest, AStreamGoesOnWithoutOnePort) {
+  if (const std::string why = why_not(); !why.empty()) GTEST_SKIP() << why;
+  const RailedHosts hosts({100, 100});
+  if (!hosts.ready()) GTEST_SKIP() << "this kernel or container does not permit veth and tbf";
+  expect_survival(hosts, over_ports({0, 1}), GetParam().rail, GetParam().host);
 }
 
 }  // namespace

@@ -114,6 +114,7 @@ TEST_P(RdmaMemoryTest, PagesMappedAnewAreTheOnesThatCount) {
       exchange.get(10 * round + 1);
       munmap(exchange.memory.data(), exchange.memory.size());
       static_cast<void>(map_pages(exchange.memory.size(), exchange.memory.data()));
+      rank.barrier();  // The next put needs the new pages of both.
     }
   });
 }
@@ -126,6 +127,7 @@ TEST_P(RdmaMemoryTest, DiscardedPagesAreTheOnesThatCount) {
       exchange.put(10 * round);
       exchange.get(10 * round + 1);
       madvise(exchange.memory.data(), exchange.memory.size(), MADV_DONTNEED);
+      rank.barrier();  // Otherwise rank 1 could discard what the next put has brought.
     }
   });
 }

@@ -108,6 +108,27 @@ TEST_P(RdmaLinkTest, AStreamSurvivesAnInterruption) {
       });
 }
 
+// Each rank has a port at each of two cables. The first one is cut for a while: messages, and what
+// was read and written over it, go by the other one.
+// spec 3.15.2, 3.13.3
+TEST_P(RdmaLinkTest, AStreamGoesOnByASecondCable) {
+  if (!std::filesystem::exists("/sys/class/infiniband/rail0"))
+    GTEST_SKIP() << "needs two cables (tests/vm)";
+  const std::string timeout_ms = std::to_string(20'000 * machine_slowdown());
+  run(2, {{"PTL_PEER_TIMEOUT_MS", timeout_ms}}, [this](Rank& rank) {
+    const std::string rail = std::to_string(rank.index());
+    setenv("PTL_VERBS_DEVICE", ("rxe" + rail + "+rail" + rail).c_str(), 1);
+    const Interface interface(rank, matching_physical);
+    RandomStream stream{.messages = 600, .largest = 100'000};
+    stream.before = [this](uint64_t message) {
+      // Until the last third has gone.
+      if (message == 200) set_link("down");
+      if (message == 400) set_link("up");
+    };
+    exchange(stream, rank, interface);
+  });
+}
+
 // spec 3.13.3
 TEST_P(RdmaLinkTest, OperationsEndWhenItStaysDown) {
   run(2, {{"PTL_PEER_TIMEOUT_MS", "2000"}}, [this](Rank& rank) {

@@ -6,7 +6,8 @@
  * sums of their memory.
  *
  * Usage: rma_probe <threads> <rounds> [<largest message> <memory descriptors>]
- * The last two are limits of the Portals interface. With 0 threads it puts outside of a segment.
+ *        rma_probe <threads> <rounds> peer|both   (memory of devices there)
+ * Two numbers are limits of the Portals interface. With 0 threads it puts outside of a segment.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,6 +15,7 @@
 #include <portals4_runtime.h>
 
 #include "checks.h"
+#include "devices.h"
 #ifdef GASNET_PAR
 #include <pthread.h>
 #endif
@@ -30,6 +32,7 @@ struct board {
 
 static unsigned int threads, rounds;
 static char* segments[kMostRanks]; /* addresses in the owners */
+static struct board* boards[kMostRanks];
 static struct board* board;
 static unsigned int handled;
 static size_t region_bytes; /* smaller in large jobs */
@@ -47,6 +50,7 @@ struct worker {
   uint64_t random;
   gex_TM_t team;           /* or a pair that names the same endpoints */
   char* source;            /* of puts, destination of gets; a slice has the same offset */
+  char* local;             /* what calls are told: the same, or memory of the device */
   char* model[kMostRanks]; /* the region of this thread in each rank */
 };
 
@@ -69,8 +73,18 @@ static size_t random_size(struct worker* worker) {
       return below(worker, 65);
   }
 }
+/* The region of a thread of a rank in the segment at this address. */
+static char* region_at(char* start, gex_Rank_t rank, unsigned int thread) {
+  return start + (devices ? 0 : BOARD_BYTES) + (rank * threads + thread) * region_bytes;
+}
 static char* remote_region(const struct worker* worker, gex_Rank_t peer) {
-  return segments[peer] + BOARD_BYTES + (me * threads + worker->thread) * region_bytes;
+  return region_at(segments[peer], me, worker->thread);
+}
+static void store(const struct worker* worker, size_t start, size_t bytes) {
+  if (devices == kAtBoth) copy_of_device(worker->local + start, worker->source + start, bytes);
+}
+static void load(const struct worker* worker, size_t start, size_t bytes) {
+  if (devices == kAtBoth) copy_of_device(worker->source + start, worker->local + start, bytes);
 }
 
 struct slice {
@@ -82,12 +96,14 @@ struct slice {
 /* Starts a put of new bytes. The source changes as soon as that is allowed. */
 static gex_Event_t start_put(struct worker* worker, gex_Rank_t peer, size_t start, size_t bytes,
                              int in_region) {
-  char* const source = worker->source + start;
+  char* const bytes_of_host = worker->source + start;
+  char* const source = worker->local + start;
   char* const dest = remote_region(worker, peer) + start;
   gex_Event_t event = GEX_EVENT_INVALID;
   gex_Event_t leaf = GEX_EVENT_NO_OP;
-  for (size_t i = 0; i < bytes; ++i) source[i] = (char)next_random(worker);
-  memcpy(worker->model[peer] + start, source, bytes);
+  for (size_t i = 0; i < bytes; ++i) bytes_of_host[i] = (char)next_random(worker);
+  memcpy(worker->model[peer] + start, bytes_of_host, bytes);
+  store(worker, start, bytes);
   switch (in_region ? 4 + below(worker, 3) : below(worker, 9)) {
     case 0:
       CHECK(gex_RMA_PutBlocking(worker->team, peer, dest, source, bytes, 0) == 0);
@@ -122,7 +138,7 @@ static gex_Event_t start_put(struct worker* worker, gex_Rank_t peer, size_t star
         CHECK(gex_RMA_PutBlocking(worker->team, peer, dest, source, bytes, 0) == 0);
         break;
       }
-      memcpy(&value, source, bytes); /* little-endian */
+      memcpy(&value, bytes_of_host, bytes); /* little-endian */
       switch (below(worker, 3)) {
         case 0:
           CHECK(gex_RMA_PutBlockingVal(worker->team, peer, dest, value, bytes, 0) == 0);
@@ -136,15 +152,17 @@ static gex_Event_t start_put(struct worker* worker, gex_Rank_t peer, size_t star
       }
     }
   }
-  memset(source, 0x55, bytes);
+  memset(bytes_of_host, 0x55, bytes);
+  store(worker, start, bytes);
   return event;
 }
 
 static gex_Event_t start_get(struct worker* worker, gex_Rank_t peer, size_t start, size_t bytes,
                              int in_region) {
-  char* const dest = worker->source + start;
+  char* const dest = worker->local + start;
   char* const source = remote_region(worker, peer) + start;
-  memset(dest, 0xAA, bytes);
+  memset(worker->source + start, 0xAA, bytes);
+  store(worker, start, bytes);
   switch (in_region ? 1 : below(worker, 4)) {
     case 0:
       CHECK(gex_RMA_GetBlocking(worker->team, dest, peer, source, bytes, 0) == 0);
@@ -158,7 +176,8 @@ static gex_Event_t start_get(struct worker* worker, gex_Rank_t peer, size_t star
       if (bytes >= 1 && bytes <= 8) {
         const gex_RMA_Value_t value = gex_RMA_GetBlockingVal(worker->team, peer, source, bytes, 0);
         CHECK(bytes == 8 || value >> (8 * bytes) == 0);
-        memcpy(dest, &value, bytes);
+        memcpy(worker->source + start, &value, bytes);
+        store(worker, start, bytes);
         return GEX_EVENT_INVALID;
       }
       return gex_RMA_GetNB(worker->team, dest, peer, source, bytes, 0);
@@ -207,6 +226,7 @@ static void run_round(struct worker* worker) {
   const int in_region = below(worker, 4) == 0;
   size_t count = 0, pending = 0, cursor = below(worker, 4096), i;
   worker->team = below(worker, 2) ? team : gex_TM_Pair(endpoint, 0);
+  if (devices) worker->team = to_devices(devices == kAtBoth);
   if (in_region) gex_NBI_BeginAccessRegion(0);
   for (; count < kMostSlices; ++count) {
     struct slice* const slice = &slices[count];
@@ -250,10 +270,12 @@ static void run_round(struct worker* worker) {
     while (gex_NBI_Test(GEX_EC_GET, 0) != GASNET_OK) gasnett_sched_yield();
     CHECK(gex_NBI_Test(GEX_EC_ALL, 0) == GASNET_OK);
   }
-  for (i = 0; i < count; ++i)
-    if (slices[i].is_get)
-      CHECK(memcmp(worker->source + slices[i].start, worker->model[peer] + slices[i].start,
-                   slices[i].bytes) == 0);
+  for (i = 0; i < count; ++i) {
+    if (!slices[i].is_get) continue;
+    load(worker, slices[i].start, slices[i].bytes);
+    CHECK(memcmp(worker->source + slices[i].start, worker->model[peer] + slices[i].start,
+                 slices[i].bytes) == 0);
+  }
 }
 
 static uint64_t sum_of(const char* bytes) {
@@ -275,10 +297,12 @@ static void* work(void* argument) {
 #endif
   worker->random = 88172645463325252u + 7919u * (me * threads + worker->thread);
   worker->source = malloc(region_bytes);
+  worker->local =
+      devices == kAtBoth ? region_at(device_segment, size, worker->thread) : worker->source;
   for (gex_Rank_t peer = 0; peer < size; ++peer) worker->model[peer] = calloc(region_bytes, 1);
   for (unsigned int round = 0; round < rounds; ++round) run_round(worker);
   for (gex_Rank_t peer = 0; peer < size; ++peer) {
-    gex_RMA_PutBlockingVal(team, peer, &((struct board*)segments[peer])->sums[me][worker->thread],
+    gex_RMA_PutBlockingVal(team, peer, &boards[peer]->sums[me][worker->thread],
                            sum_of(worker->model[peer]), 8, 0);
     free(worker->model[peer]);
   }
@@ -286,7 +310,6 @@ static void* work(void* argument) {
   return NULL;
 }
 
-static struct board* board_of(gex_Rank_t peer) { return (struct board*)segments[peer]; }
 static void test_until_complete(gex_Event_t event) {
   while (gex_Event_Test(event) != GASNET_OK) gasnett_sched_yield();
 }
@@ -298,14 +321,14 @@ static void check_that_tests_run_no_handlers(void) {
   if (me != 0) {
     GASNET_BLOCKUNTIL(__atomic_load_n(&board->go, __ATOMIC_ACQUIRE) == 1);
     gex_AM_RequestShort0(team, 0, kHandler, 0);
-    gex_RMA_PutBlockingVal(team, 0, &board_of(0)->sent[me], 1, 8, 0);
+    gex_RMA_PutBlockingVal(team, 0, &boards[0]->sent[me], 1, 8, 0);
     return;
   }
   for (gex_Rank_t peer = 1; peer < size; ++peer)
-    test_until_complete(gex_RMA_PutNBVal(team, peer, &board_of(peer)->go, 1, 8, 0));
+    test_until_complete(gex_RMA_PutNBVal(team, peer, &boards[peer]->go, 1, 8, 0));
   for (gex_Rank_t peer = 1; peer < size; ++peer)
     while (__atomic_load_n(&board->sent[peer], __ATOMIC_ACQUIRE) == 0)
-      test_until_complete(gex_RMA_GetNB(team, &word, peer, &board_of(peer)->go, 8, 0));
+      test_until_complete(gex_RMA_GetNB(team, &word, peer, &boards[peer]->go, 8, 0));
   CHECK(handled == 0);
   GASNET_BLOCKUNTIL(handled == size - 1);
 }
@@ -327,7 +350,7 @@ int main(int argc, char** argv) {
   struct worker workers[kMostThreads];
   if (argc == 5) limit((ptl_size_t)atol(argv[3]), atoi(argv[4]));
   start_client("RMA_PROBE", &argc, &argv, handlers, 1, 0);
-  CHECK((argc == 3 || argc == 5) && size <= kMostRanks);
+  CHECK(argc >= 3 && argc <= 5 && size <= kMostRanks);
   threads = (unsigned int)atoi(argv[1]);
   rounds = (unsigned int)atoi(argv[2]);
   CHECK(threads <= kMostThreads);
@@ -337,6 +360,13 @@ int main(int argc, char** argv) {
   board = gex_Segment_QueryAddr(segment);
   for (gex_Rank_t peer = 0; peer < size; ++peer)
     CHECK(gex_Segment_QueryBound(team, peer, (void**)&segments[peer], NULL, NULL) == 0);
+  memcpy(boards, segments, sizeof boards);
+  if (argc == 4) {
+    use_devices(argv[3], (size + 1) * threads * region_bytes);
+    clear_device(device_segment, size * threads * region_bytes);
+    for (gex_Rank_t peer = 0; peer < size; ++peer) segments[peer] = segment_of(to_devices(0), peer);
+  }
+  barrier();
 
   if (threads == 0) {
     gex_RMA_PutBlocking(team, 1 - me, segments[1 - me] + BOARD_BYTES - 7, board, 8, 0);
@@ -354,12 +384,15 @@ int main(int argc, char** argv) {
   work(&workers[0]);
 #endif
   barrier();
+  char* const contents = malloc(region_bytes);
   for (gex_Rank_t peer = 0; peer < size; ++peer)
-    for (unsigned int i = 0; i < threads; ++i)
-      CHECK(board->sums[peer][i] ==
-            sum_of((char*)board + BOARD_BYTES + (peer * threads + i) * region_bytes));
+    for (unsigned int i = 0; i < threads; ++i) {
+      copy_of_device(contents, region_at(segments[me], peer, i), region_bytes);
+      CHECK(board->sums[peer][i] == sum_of(contents));
+    }
+  free(contents);
   /* With few memory descriptors a put may have to wait before it starts. */
-  if (argc == 3) check_that_tests_run_no_handlers();
+  if (argc != 5) check_that_tests_run_no_handlers();
   barrier();
   gasnet_exit(0);
 }

@@ -48,3 +48,23 @@ foreach(driver cuda hip ze)
 endforeach()
 lintel_add_device_test(apart cuda 2 ${apart})
 lintel_add_device_test(udp cuda 2 ${udp})
+
+# The models of puts and gets, and of pieces, with memory of devices at the peer, or at both sides.
+# Not exported: through memory of the host.
+function(lintel_add_device_model name program ranks arguments)
+  separate_arguments(arguments)
+  add_test(NAME gasnet.Devices.${name} COMMAND gasnetrun_portals4 -spawner=fork -n ${ranks}
+                                               $<TARGET_FILE:gasnet_${program}> ${arguments})
+  set_tests_properties(
+    gasnet.Devices.${name}
+    PROPERTIES LABELS gasnet TIMEOUT 240 PROCESSORS 2 FAIL_REGULAR_EXPRESSION "its process is gone"
+               ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/fake_drivers;${ARGN}")
+endfunction()
+foreach(side peer both)
+  lintel_add_device_model(Rma.${side} rma_probe_seq 3 "1 40 ${side}")
+  lintel_add_device_model(Rma.${side}.udp rma_probe_par 2 "2 20 ${side}" ${udp})
+  lintel_add_device_model(Vis.${side} vis_probe_seq 3 "1 40 ${side}")
+  lintel_add_device_model(Vis.${side}.udp vis_probe_par 2 "2 20 ${side}" ${udp})
+endforeach()
+lintel_add_device_model(Rma.one rma_probe_seq 1 "1 40 both")
+lintel_add_device_model(Rma.buffers rma_probe_par 2 "2 20 both" FAKE_DEVICE_NO_EXPORT=1)

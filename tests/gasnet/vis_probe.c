@@ -5,7 +5,7 @@
  * must have. Each round describes random pieces at both sides, and moves them. After a put a get of
  * the whole region shows that the pieces have arrived and nothing else has changed.
  *
- * Usage: vis_probe <threads> <rounds>
+ * Usage: vis_probe <threads> <rounds> [peer|both]   (memory of devices there)
  *        vis_probe range|waits
  *        vis_probe outside|lengths     (ends with a message)
  *
@@ -15,6 +15,7 @@
 #include <gasnet_vis.h>
 
 #include "checks.h"
+#include "devices.h"
 #ifdef GASNET_PAR
 #include <pthread.h>
 #endif
@@ -54,6 +55,7 @@ struct worker {
   uint64_t random;
   gex_TM_t team;
   char* near;              /* a region of this process */
+  char* local;             /* what calls are told: the same, or memory of the device */
   char* before;            /* a copy of it */
   char* fetched;           /* a region of a peer, as it was read */
   char* model[kMostRanks]; /* the regions of this thread, as they must be */
@@ -80,6 +82,11 @@ static void move_model(char* to, size_t to_offset, const char* from, size_t from
   memcpy(to + to_offset, from + from_offset, bytes);
 }
 
+/* A new content of the region. */
+static void store(const struct worker* worker) {
+  if (devices == kAtBoth) copy_of_device(worker->local, worker->near, REGION_BYTES);
+}
+
 enum form { kNB, kNBI, kBlocking, kLeaf, kLeafNBI, kRegion, kForms };
 
 static void finish(struct worker* worker, enum form form, gex_Event_t event, int is_put) {
@@ -88,10 +95,12 @@ static void finish(struct worker* worker, enum form form, gex_Event_t event, int
     gex_Event_t leaf = gex_Event_QueryLeaf(event, GEX_EC_LC);
     gex_Event_Wait(leaf);
     memset(worker->near, 0x77, REGION_BYTES); /* the program may change the source now */
+    store(worker);
   }
   if (form == kLeafNBI) {
     gex_NBI_Wait(GEX_EC_LC, 0);
     memset(worker->near, 0x77, REGION_BYTES);
+    store(worker);
   }
   if (form == kRegion) event = gex_NBI_EndAccessRegion(0);
   if (below(worker, 2)) {
@@ -212,7 +221,7 @@ static void lists_round(struct worker* worker, gex_Rank_t peer, int is_put, enum
   place(worker, far_lengths, far_count, !is_put && below(worker, 2), far_offsets);
   if (below(worker, 2)) shuffle(worker, near_offsets, near_lengths, near_count);
   if (below(worker, 2)) shuffle(worker, far_offsets, far_lengths, far_count);
-  describe(near, worker->near, near_offsets, near_lengths, near_count);
+  describe(near, worker->local, near_offsets, near_lengths, near_count);
   describe(far, region(worker, peer), far_offsets, far_lengths, far_count);
   if (is_put)
     move_lists(worker->model[peer], far_offsets, far_lengths, worker->before, near_offsets,
@@ -307,9 +316,9 @@ static void strided_round(struct worker* worker, gex_Rank_t peer, int is_put, en
   }
   if (is_put)
     event = START(form, StridedPut, flags, worker->team, peer, region(worker, peer) + far_origin,
-                  far_strides, worker->near + near_origin, near_strides, element, count, levels);
+                  far_strides, worker->local + near_origin, near_strides, element, count, levels);
   else
-    event = START(form, StridedGet, flags, worker->team, worker->near + near_origin, near_strides,
+    event = START(form, StridedGet, flags, worker->team, worker->local + near_origin, near_strides,
                   peer, region(worker, peer) + far_origin, far_strides, element, count, levels);
   /* The library has read these. */
   memset(near_strides, 0x5A, sizeof near_strides);
@@ -404,19 +413,23 @@ static void run_round(struct worker* worker) {
   if (!is_put && (form == kLeaf || form == kLeafNBI)) form = kNB;
   if (form == kLeaf || form == kLeafNBI) flags |= GEX_FLAG_ENABLE_LEAF_LC;
   worker->team = below(worker, 2) ? team : gex_TM_Pair(endpoint, 0);
+  if (devices) worker->team = to_devices(devices == kAtBoth);
   for (size_t i = 0; i < 8192; ++i)
     worker->near[(first + 8 * i) % REGION_BYTES] = (char)next_random(worker);
   memcpy(worker->before, worker->near, REGION_BYTES);
+  store(worker);
   if (form == kRegion) gex_NBI_BeginAccessRegion(0);
   if (below(worker, 2))
     lists_round(worker, peer, is_put, form, flags);
   else
     strided_round(worker, peer, is_put, form, flags);
+  if (devices == kAtBoth) copy_of_device(worker->near, worker->local, REGION_BYTES);
   if (form != kLeaf && form != kLeafNBI)
     CHECK(memcmp(worker->near, worker->before, REGION_BYTES) == 0);
-  if (below(worker, 8) == 0) told_round(worker, peer);
-  if (below(worker, 8) == 0) legacy_round(worker, peer);
-  gex_RMA_GetBlocking(team, worker->fetched, peer, region(worker, peer), REGION_BYTES, 0);
+  if (!devices && below(worker, 8) == 0) told_round(worker, peer);
+  if (!devices && below(worker, 8) == 0) legacy_round(worker, peer);
+  gex_RMA_GetBlocking(devices ? to_devices(0) : team, worker->fetched, peer, region(worker, peer),
+                      REGION_BYTES, 0);
   CHECK(memcmp(worker->fetched, worker->model[peer], REGION_BYTES) == 0);
 }
 
@@ -426,6 +439,9 @@ static void* work(void* argument) {
   struct worker* const worker = argument;
   worker->random = 88172645463325252u + 7919u * (me * threads + worker->thread);
   worker->near = calloc(REGION_BYTES, 1);
+  worker->local = devices == kAtBoth
+                      ? device_segment + (size * threads + worker->thread) * WHOLE_BYTES
+                      : worker->near;
   worker->before = calloc(REGION_BYTES, 1);
   worker->fetched = calloc(REGION_BYTES, 1);
   for (gex_Rank_t peer = 0; peer < size; ++peer) {
@@ -535,6 +551,11 @@ int main(int argc, char** argv) {
   if (argc == 2 && !strcmp(argv[1], "waits")) only_waits();
   if (argc == 2) misuse(argv[1]);
   rounds = (unsigned int)atoi(argv[2]);
+  if (argc == 4) {
+    use_devices(argv[3], (size + 1) * threads * WHOLE_BYTES);
+    clear_device(device_segment, size * threads * WHOLE_BYTES);
+    for (gex_Rank_t peer = 0; peer < size; ++peer) segments[peer] = segment_of(to_devices(0), peer);
+  }
   for (unsigned int i = 0; i < threads; ++i) workers[i].thread = i;
   barrier();
 #ifdef GASNET_PAR
@@ -547,6 +568,7 @@ int main(int argc, char** argv) {
 #endif
   barrier();
   /* Each rank sends how many peer completions it requested. */
+  for (gex_Rank_t peer = 0; devices && peer < size; ++peer) segments[peer] = segment_of(team, peer);
   uint32_t* const counts = (uint32_t*)(void*)segments[me];
   for (gex_Rank_t peer = 0; peer < size; ++peer) {
     uint32_t sum = 0;

@@ -14,13 +14,16 @@ FAULTS = [Fault(*fault) for fault in (
     # reliability
     (RELIABLE + "send_window.cc", "if (others_work && works(path)) further_->health[path.index()].suspend(now_ns);", "", "a path that is lost is used for ever"),
     (RELIABLE + "send_window.cc", "if (is_preferred) return &candidate;", "if (is_preferred && false) return &candidate;", "short messages do not go by the first path"),
-    (RELIABLE + "send_window.cc", "further_->heard = static_cast<uint8_t>(i);", "further_->heard = 0;", "answers go by the first path, which may be lost"),
+    (RELIABLE + "send_window.cc", "further_->answers_to = to;", "further_->answers_to = further_->rails.to[0];", "answers go by the first path, which may be lost"),
     (RELIABLE + "send_path.h", "live_ || (idle && probes_ >= most_idle_probes) ? never", "live_ || (idle && live_) ? never", "an idle connection probes for ever"),
     (RELIABLE + "transmitter.cc", "probe_long(connection, path, number, connection.send.frame_bytes(), now_ns);", "probe(connection, path, number, now_ns);", "a path that loses long frames works and fails by turns"),
-    (RELIABLE + "handshake.cc", "body.rail_count < most_rails &&", "true &&", "a peer tells more rails than there is room for"),
+    (RELIABLE + "handshake.cc", "body.rail_count <= most_rails &&", "true &&", "a peer tells more rails than there is room for"),
     (RELIABLE + "handshake.cc", "if (opening.attempts() > 1 && opening.seeks_path()) call_elsewhere(connection, body);", "", "only the first rail opens connections"),
     (RELIABLE + "connection_life.h", "return !challenged_ || attempts_ > most_connects;", "return !challenged_;", "a connection whose rail is lost in its handshake does not open"),
     (RELIABLE + "send_window.cc", "i < paths() && left != 0;", "i < paths();", "more rails are used than the configuration permits"),
+    (RELIABLE + "rail_pairs.h", "port[pair] + probe", "port[pair]", "ports that do not reach each other are never paired otherwise"),
+    ("src/dpdk/discovery.cc", "if (entry.instance == body.instance)", "if (false)", "the ports of a process on one Ethernet contradict each other"),
+    ("src/verbs/ud_receiver.cc", "    ++handed_out_;\n", "", "slots of frames that were handed out are posted at once"),
     ("src/udp/udp_rails.cc", "local.rank % equal", "0", "all processes of a node begin with the same rail"),
     (RELIABLE + "send_window.cc", "if (!frame.lost) continue;", "if (!frame.lost || count != 0) continue;", "only one lost frame is sent again at a time"),
     (RELIABLE + "send_window.cc", "frame.lost = true;\n    ++lost_frames_;\n  }\n  check();\n  bool", "}\n  check();\n  bool", "a timeout sends nothing again"),
@@ -63,7 +66,9 @@ FAULTS = [Fault(*fault) for fault in (
     (SHM + "receive_lanes.cc", "if (lane.consumer.ready()) {\n      make_hot(lane);\n      return false;\n    }", "", "a process sleeps although a message waits"),
     (SHM + "receive_lanes.cc", "if (malformed) [[unlikely]]\n    report_malformed(sink, lane);", "", "a malformed message is ignored"),
     # matching, events
-    (CORE + "matching/match_list.cc", "for (MatchNode* left = head_; left != nullptr; left = left->next_in_list) index_->remove(*left);\n  indexed_", "indexed_", "the last entries stay in the index"),
+    (CORE + "objects/list_operations.cc", "interface.release_spare_entries();", "", "spare entries count as used"),
+    (CORE + "matching/match_list.h", "if (not_indexed_ == &node) not_indexed_ = next;", "", "an entry that has left its list is indexed"),
+    (CORE + "matching/match_list.h", "(node != head_ && accepts(*node))", "accepts(*node)", "a rejected entry is offered twice"),
     (CORE + "matching/match_index.cc", "if (best == nullptr || cursors_[i]->sequence < (*best)->sequence) best = &cursors_[i];", "if (best == nullptr || cursors_[i]->sequence > (*best)->sequence) best = &cursors_[i];", "entries match in the wrong order"),
     (CORE + "matching/keyed_header_index.cc", "links_of(links.previous_of_key).next_of_key = following;", "", "an unexpected header is found after its end"),
     (CORE + "matching/unexpected_list.cc", "entry.next_to_add = pool_.header(number).in_list.next;", "{}", "the index follows a header that is gone"),
@@ -105,4 +110,8 @@ FAULTS = [Fault(*fault) for fault in (
     ("gasnet/coll/team_collectives.cc", "call.number - halves_over_ * kHalf >= kSlots - kOverlap)\n    return false;", "false)\n    return false;", "leaders overrun each other's slots"),
     ("gasnet/coll/team_collectives.cc", "std::swap(combined, next);", "", "contributions are combined with the wrong one"),
     ("gasnet/coll/barrier.cc", "largest_of_two().combine(&waited, &with_waited, 2);", "static_cast<void>(waited);", "the name in a wait is not compared"),
+    # memory of devices
+    (CORE + "operations/device_import.cc", "length <= allocation.length - description.offset;", "length <= ~uint64_t{0} - description.offset;", "a message reaches beyond the described memory"),
+    ("src/memory_kind/driver_memory.cc", " || imports_.contains(out->base)) return false;", ") return false;", "a message to freed memory arrives in another process"),
+    ("src/memory_kind/driver_memory.cc", "import.is_forgotten |= import.exported.process == process;", "import.is_forgotten |= false;", "the memory of a dead process stays mapped"),
 )]

@@ -39,6 +39,7 @@ class SimulatedDevice final : public MemoryKind {
   }
   [[nodiscard]] void* open_exported(const ExportedAllocation&) noexcept override { return nullptr; }
   void close_exported(void*) noexcept override {}
+  void forget_process(uint32_t) noexcept override {}
   [[nodiscard]] int dmabuf(const void*, uint64_t, uint64_t*) noexcept override { return -1; }
   [[nodiscard]] int device_count() noexcept override { return 1; }
   void device_name(int, char* text, size_t) noexcept override { *text = '\0'; }

@@ -35,8 +35,12 @@ SimulatedLink::SimulatedLink(Network& network, uint32_t process, const LinkShape
   properties_.receive_slot_bytes = shape.has_slots ? shape.mtu : 0;
   properties_.sends_from_anywhere = shape.sends_from_anywhere;
   properties_.longest_pause_ns = shape.longest_pause_ns;
-  for (unsigned i = 1; i < network.rails(); ++i)
-    properties_.rails[properties_.rail_count++] = {{static_cast<uint8_t>(i)}, shape.mtu, 0};
+  // Processes tell their ports in different orders, so that probes have to find the pairs.
+  const unsigned rails = network.rails();
+  for (unsigned i = 0; i < rails && rails > 1; ++i) {
+    const unsigned port = i == 0 || process % 2 == 0 ? i : 1 + i % (rails - 1);
+    properties_.rails[properties_.rail_count++] = {{static_cast<uint8_t>(port)}, shape.mtu};
+  }
 }
 
 // The buffer of a socket also counts the records of its frames.
@@ -68,15 +72,17 @@ LinkAddress SimulatedLink::with_rail(ProcessId, const LinkAddress& to) const noe
   return by_rail;
 }
 
-unsigned SimulatedLink::ways_to(ProcessId peer, LinkAddress (&to)[most_ways]) const noexcept {
+unsigned SimulatedLink::ways_to(ProcessId peer, const LinkAddress&,
+                                LinkAddress (&to)[most_ways]) const noexcept {
   for (unsigned i = 0; i < network_.rails(); ++i) to[i] = with_rail(peer, address_of(peer, i));
   return network_.rails() == 1 ? 0 : network_.rails();
 }
 
-unsigned SimulatedLink::pair_rails(ProcessId peer, const RailAddress*, unsigned count,
-                                   LinkAddress (&to)[most_rails]) const noexcept {
-  for (unsigned i = 0; i <= count; ++i) to[i] = with_rail(peer, address_of(peer, i));
-  return count + 1;
+LinkAddress SimulatedLink::rail_address(ProcessId peer, unsigned rail,
+                                        const RailAddress& port) const noexcept {
+  LinkAddress to = address_of(peer, port.bytes[0]);
+  to.set_rail(static_cast<uint8_t>(rail));
+  return to;
 }
 
 unsigned SimulatedLink::send(const OutboundFrame* frames, unsigned count) noexcept {
@@ -98,6 +104,8 @@ unsigned SimulatedLink::send(const OutboundFrame* frames, unsigned count) noexce
     counters_.frames_sent.fetch_add(1, std::memory_order_relaxed);
     counters_.bytes_sent.fetch_add(bytes.size(), std::memory_order_relaxed);
     const LinkAddress& to = *frames[i].to;
+    // Rails are networks without a connection.
+    if (to.rail() != static_cast<unsigned>(to.bytes[sizeof(ProcessId)])) continue;
     network_.carry({process_, process_of(owner_of(to)), to.rail(), std::move(bytes)});
   }
   return count;

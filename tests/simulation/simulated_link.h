@@ -37,10 +37,11 @@ class SimulatedLink final : public PacketLink {
 
   ResolveStatus resolve(ProcessId peer, Route& route, std::string*) noexcept override;
   bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept override;
-  unsigned ways_to(ProcessId peer, LinkAddress (&to)[most_ways]) const noexcept override;
+  unsigned ways_to(ProcessId peer, const LinkAddress&,
+                   LinkAddress (&to)[most_ways]) const noexcept override;
   LinkAddress with_rail(ProcessId peer, const LinkAddress& to) const noexcept override;
-  unsigned pair_rails(ProcessId peer, const RailAddress* rails, unsigned count,
-                      LinkAddress (&to)[most_rails]) const noexcept override;
+  LinkAddress rail_address(ProcessId peer, unsigned rail,
+                           const RailAddress& port) const noexcept override;
   unsigned send(const OutboundFrame* frames, unsigned count) noexcept override;
   unsigned receive(InboundFrame* frames, unsigned max) noexcept override;
   bool arm() noexcept override { return waiting_.empty(); }

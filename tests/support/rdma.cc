@@ -33,7 +33,8 @@ std::vector<std::string> rdma_devices() {
   std::vector<std::string> devices;
   std::error_code ignored;
   for (const fs::directory_entry& device : fs::directory_iterator("/sys/class/infiniband", ignored))
-    if (has_active_port(device.path())) devices.push_back(device.path().filename());
+    if (has_active_port(device.path()) && device.path().filename().string().rfind("rail", 0) != 0)
+      devices.push_back(device.path().filename());
   std::sort(devices.begin(), devices.end());
   return devices;
 }

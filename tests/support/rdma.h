@@ -12,7 +12,8 @@ enum class Rdma {
   datagrams,  // everything by datagrams and the reliability layer (PTL_VERBS_MAX_RC=0)
 };
 
-// The devices with an active port.
+// The devices with an active port. Without those of the second cable of the guest (tests/vm), rail0
+// and rail1: they are further ports beside rxe0 and rxe1.
 [[nodiscard]] std::vector<std::string> rdma_devices();
 
 // Why no RDMA device can be used here; empty if one can. Also empty if LINTEL_TEST_NEEDS_RDMA is

@@ -3,6 +3,7 @@
 #include <portals4_lintel.h>
 
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@
 #include "core/operations/staging_buffers.h"
 #include "support/memory.h"
 #include "test_memory_kind.h"
+#include "util/log.h"
 
 namespace lintel {
 namespace {
@@ -18,6 +20,21 @@ namespace {
 using test::expect_pattern;
 using test::must;
 using test::TestMemoryKind;
+
+// Lines of the log.
+std::string said;
+bool take_line(LogLevel, const char* text) noexcept {
+  said += text;
+  return false;
+}
+void take_lines() {
+  said.clear();
+  set_log_listener(take_line);
+}
+void expect_said(const char* text) {
+  set_log_listener(nullptr);
+  EXPECT_NE(said.find(text), std::string::npos) << said;
+}
 
 // The parameter: the device copies between the two sides; otherwise through buffers of the host.
 class DeviceMemoryTest : public test::BareTargetTest, public testing::WithParamInterface<bool> {
@@ -59,6 +76,11 @@ class DeviceMemoryTest : public test::BareTargetTest, public testing::WithParamI
     entry.match_id = self_;
     entry.options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE | options;
     must(PtlMEAppend(ni_, index_, &entry, list, nullptr, &entry_));
+  }
+  // A free address, another one for each parameter: a fault at an address is said once in ten
+  // seconds.
+  [[nodiscard]] static std::byte* at_hundred_tebibytes() {
+    return reinterpret_cast<std::byte*>((uintptr_t{100} << 40) + (uintptr_t{GetParam()} << 30));
   }
   ptl_event_t expect(ptl_handle_eq_t queue, ptl_event_kind_t kind, ptl_ni_fail_t fail = PTL_NI_OK) {
     return test::expect_event(queue, kind, fail);
@@ -275,25 +297,61 @@ TEST_P(DeviceMemoryTest, AReplyThatCannotBeCopiedFails) {
   expect(arrived_, PTL_EVENT_GET);
 }
 
-// The device copies all of it at once, and the processor nothing.
+// The device copies all of it at once, and the processor nothing. A short message costs two waits
+// for the driver.
 TEST_P(DeviceMemoryTest, CopiesBetweenDevicesAreFew) {
   append(destination_, bytes);
   put(md_, bytes);
   expect_put(bytes);
   EXPECT_EQ(kind_.started, GetParam() ? 1 : 2 * bytes / StagingBuffers::buffer_bytes);
   EXPECT_EQ(kind_.synchronous, 0u);
+  put(md_, 8);
+  expect_put(8);
+  EXPECT_EQ(kind_.synchronous, 2u);
 }
 
 TEST_P(DeviceMemoryTest, FreedMemoryIsAFault) {
-  std::byte* const freed = kind_.allocate(bytes);
+  std::byte* const freed = kind_.allocate(bytes, at_hundred_tebibytes());
   const ptl_handle_md_t md = bind(freed, bytes);
   append(destination_, bytes);
   kind_.free(freed);
+  take_lines();
   for (const size_t length : {size_t{8}, bytes}) {
     put(md, length);
     if (length > 8) expect(arrived_, PTL_EVENT_PUT, PTL_NI_SEGV);
     expect(started_, PTL_EVENT_SEND, PTL_NI_SEGV);
   }
+  expect_said("are no memory of a device, or no more");
+}
+
+// Each fault says in one line which memory it was.
+TEST_P(DeviceMemoryTest, MemoryThatIsNotThereIsNamed) {
+  const ptl_handle_md_t beyond = bind(source_ + 4096 * (1 + GetParam()), bytes);
+  const ptl_handle_md_t unmapped = bind(at_hundred_tebibytes() + 10 * bytes, bytes);
+  append(destination_, bytes);
+  std::vector<std::byte> host(bytes);
+  for (const size_t length : {size_t{1000}, bytes}) {
+    take_lines();
+    put(unmapped, length);
+    if (length > 1000) expect(arrived_, PTL_EVENT_PUT, PTL_NI_SEGV);
+    expect(started_, PTL_EVENT_SEND, PTL_NI_SEGV);
+    if (length == 1000) expect_said("are not mapped, or belong to a device whose driver is not");
+  }
+  take_lines();
+  put(beyond, bytes);
+  expect(arrived_, PTL_EVENT_PUT, PTL_NI_SEGV);
+  expect(started_, PTL_EVENT_SEND, PTL_NI_SEGV);
+  expect_said("reach beyond their allocation of a device");
+  // Memory of an entry.
+  must(PtlMEUnlink(entry_));
+  append(destination_ + 4096 * (1 + GetParam()), bytes);
+  take_lines();
+  const ptl_handle_md_t from_host = bind(host.data(), bytes);
+  put(from_host, bytes);
+  expect(arrived_, PTL_EVENT_PUT, PTL_NI_SEGV);
+  expect(started_, PTL_EVENT_SEND);
+  expect(started_, PTL_EVENT_ACK, PTL_NI_SEGV);
+  expect_said("reach beyond their allocation of a device");
 }
 
 // What refers to the memory is in use as long as a copy is under way.

@@ -36,8 +36,8 @@ class DiscoveryTest : public testing::Test {
     return here_.resolve(peer, now_, mac_, question);
   }
 
-  Discovery here_{us, our_mac, 1};
-  Discovery there_{peer, peer_mac, 2};
+  Discovery here_{us, our_mac, 1, 1};
+  Discovery there_{peer, peer_mac, 2, 2};
   MacAddress mac_{};
   uint64_t now_ = second_ns;
 };
@@ -69,7 +69,7 @@ TEST_F(DiscoveryTest, QuestionsAreRepeatedButNotAllTheTime) {
 }
 
 TEST_F(DiscoveryTest, NobodyAnswersForAnother) {
-  Discovery third({0x0a000003, 9}, other_mac, 3);
+  Discovery third({0x0a000003, 9}, other_mac, 3, 3);
   third.settle();
   DiscoveryMessage question;
   EXPECT_EQ(resolve(question), ResolveStatus::pending);
@@ -81,10 +81,10 @@ TEST_F(DiscoveryTest, AnAnswerWithoutItsQuestionIsNotBelieved) {
   EXPECT_EQ(resolve(question), ResolveStatus::pending);
   const DiscoveryMessage answer = pass(question, our_mac, there_);
   // Another process answers a query of a third one.
-  Discovery liar(peer, other_mac, 5);
+  Discovery liar(peer, other_mac, 5, 5);
   liar.settle();
   DiscoveryMessage own_question;
-  Discovery elsewhere(us, our_mac, 99);
+  Discovery elsewhere(us, our_mac, 99, 99);
   EXPECT_EQ(elsewhere.resolve(peer, now_, mac_, own_question), ResolveStatus::pending);
   pass(pass(own_question, our_mac, liar), other_mac, here_);
   EXPECT_EQ(resolve(question), ResolveStatus::pending);
@@ -94,7 +94,7 @@ TEST_F(DiscoveryTest, AnAnswerWithoutItsQuestionIsNotBelieved) {
 }
 
 TEST_F(DiscoveryTest, TwoWhoAnswerAreNotBelieved) {
-  Discovery twin(peer, other_mac, 5);
+  Discovery twin(peer, other_mac, 5, 5);
   twin.settle();
   DiscoveryMessage question;
   EXPECT_EQ(resolve(question), ResolveStatus::pending);
@@ -102,6 +102,24 @@ TEST_F(DiscoveryTest, TwoWhoAnswerAreNotBelieved) {
   pass(pass(question, our_mac, twin), other_mac, here_);
   EXPECT_EQ(resolve(question), ResolveStatus::pending);
   EXPECT_TRUE(question.wanted);
+}
+
+// Both hear the question.
+TEST_F(DiscoveryTest, SeveralPortsOfAProcessAnswer) {
+  Discovery second_port(peer, other_mac, 2, 5);
+  second_port.settle();
+  DiscoveryMessage question;
+  EXPECT_EQ(resolve(question), ResolveStatus::pending);
+  pass(pass(question, our_mac, there_), peer_mac, here_);
+  pass(pass(question, our_mac, second_port), other_mac, here_);
+  EXPECT_EQ(resolve(question), ResolveStatus::resolved);
+  EXPECT_EQ(mac_, peer_mac);
+  for (const MacAddress& mac : {peer_mac, other_mac})
+    EXPECT_TRUE(here_.adopt(peer, mac, now_, question));
+  pass(second_port.claim(), other_mac, here_);
+  EXPECT_EQ(resolve(question), ResolveStatus::resolved) << "it did not move";
+  EXPECT_FALSE(pass(second_port.claim(), other_mac, there_).wanted);
+  EXPECT_FALSE(there_.disputed());
 }
 
 TEST_F(DiscoveryTest, WhatIsKnownGrowsOld) {
@@ -122,7 +140,7 @@ TEST_F(DiscoveryTest, APeerThatMovedIsBelievedOnlyAfterItWasAsked) {
   EXPECT_TRUE(here_.adopt(peer, peer_mac, now_, question));
   EXPECT_FALSE(here_.adopt(peer, other_mac, now_, question));
   ASSERT_TRUE(question.wanted);
-  Discovery moved(peer, other_mac, 5);
+  Discovery moved(peer, other_mac, 5, 5);
   moved.settle();
   pass(pass(question, our_mac, moved), other_mac, here_);
   EXPECT_TRUE(here_.adopt(peer, other_mac, now_, question));
@@ -132,14 +150,14 @@ TEST_F(DiscoveryTest, AClaimFromElsewhereMakesWhatIsKnownOld) {
   DiscoveryMessage question;
   EXPECT_EQ(resolve(question), ResolveStatus::pending);
   pass(pass(question, our_mac, there_), peer_mac, here_);
-  Discovery moved(peer, other_mac, 5);
+  Discovery moved(peer, other_mac, 5, 5);
   pass(moved.claim(), other_mac, here_);
   EXPECT_EQ(resolve(question), ResolveStatus::pending);
 }
 
 // spec 3.6.2: a pid that is in use is refused.
 TEST_F(DiscoveryTest, AnOwnerDefendsItsNidAndPid) {
-  Discovery late(us, other_mac, 5);
+  Discovery late(us, other_mac, 5, 5);
   const DiscoveryMessage defence = pass(late.claim(), other_mac, here_);
   ASSERT_TRUE(defence.wanted);
   EXPECT_EQ(defence.to, other_mac);
@@ -150,8 +168,8 @@ TEST_F(DiscoveryTest, AnOwnerDefendsItsNidAndPid) {
 }
 
 TEST_F(DiscoveryTest, OfTwoThatClaimAtOnceOneGoesOn) {
-  Discovery low(us, our_mac, 5);
-  Discovery high(us, other_mac, 6);
+  Discovery low(us, our_mac, 5, 5);
+  Discovery high(us, other_mac, 6, 6);
   const DiscoveryMessage of_low = low.claim();
   const DiscoveryMessage of_high = high.claim();
   const DiscoveryMessage to_high = pass(of_high, other_mac, low);
@@ -164,7 +182,7 @@ TEST_F(DiscoveryTest, OfTwoThatClaimAtOnceOneGoesOn) {
 }
 
 TEST_F(DiscoveryTest, NobodyIsAnsweredBeforeTheClaimIsSettled) {
-  Discovery unsettled(peer, peer_mac, 5);
+  Discovery unsettled(peer, peer_mac, 5, 5);
   DiscoveryMessage question;
   EXPECT_EQ(resolve(question), ResolveStatus::pending);
   EXPECT_FALSE(pass(question, our_mac, unsettled).wanted);

@@ -125,6 +125,12 @@ TEST(DriverHeadersTest, HipAgrees) {
   static_assert(agree(ours.set_device, &hipSetDevice));
   static_assert(agree(ours.pointer_attributes, &hipDrvPointerGetAttributes));
   static_assert(agree(ours.address_range, &hipMemGetAddressRange));
+  // There are templates of these names, too.
+  static_assert(agree(ours.allocate, static_cast<hipError_t (*)(void**, size_t)>(&hipMalloc)));
+  static_assert(agree(ours.create_event, static_cast<hipError_t (*)(hipEvent_t*, unsigned)>(
+                                             &hipEventCreateWithFlags)));
+  static_assert(agree(ours.record_event,
+                      static_cast<hipError_t (*)(hipEvent_t, hipStream_t)>(&hipEventRecord)));
   static_assert(agree(ours.free, &hipFree));
   static_assert(agree(ours.copy_async, &hipMemcpyAsync));
   static_assert(agree(ours.create_stream, &hipStreamCreateWithFlags));

@@ -87,18 +87,27 @@ TEST(DeviceLimits, OnlyWhatCopiesSendsFromAnywhere) {
 }
 
 TEST(DpdkChoice, PortsAreDealtOutByLocalRank) {
+  using Ports = std::vector<std::string>;
   const std::string list = " 0000:3b:02.1 ; net_memif0,role=client;";
-  EXPECT_EQ(choose_dpdk_port(list, 0, "PMIx").settings.port, "0000:3b:02.1");
+  EXPECT_EQ(choose_dpdk_port(list, 0, "PMIx").settings.ports, Ports{"0000:3b:02.1"});
   const DpdkChoice second = choose_dpdk_port(list, 1, "PMIx");
-  EXPECT_EQ(second.settings.port, "net_memif0,role=client");
+  EXPECT_EQ(second.settings.ports, Ports{"net_memif0,role=client"});
   EXPECT_EQ(second.reason, "the port of process 1 of its node (PMIx)");
   const DpdkChoice third = choose_dpdk_port(list, 2, "PMIx");
-  EXPECT_EQ(third.settings.port, "");
+  EXPECT_EQ(third.settings.ports, Ports{});
   EXPECT_EQ(
       third.reason,
       "PTL_DPDK_PORTS lists 2 ports, counted from 0, and this is process 2 of its node (PMIx)");
   EXPECT_EQ(why_not_dpdk(third), third.reason);
   EXPECT_EQ(why_not_dpdk(choose_dpdk_port(" ; ", 0, "PMIx")), no_dpdk_ports);
+}
+
+TEST(DpdkChoice, AProcessMayHaveSeveralPorts) {
+  const DpdkChoice choice = choose_dpdk_port("3b:02.1; 3b:02.2 + 5e:02.2", 1, "PMIx");
+  EXPECT_EQ(choice.settings.ports, (std::vector<std::string>{"3b:02.2", "5e:02.2"}));
+  EXPECT_EQ(choice.reason, "the ports of process 1 of its node (PMIx)");
+  EXPECT_EQ(why_not_dpdk(choose_dpdk_port("1+2+3+4+5", 0, "PMIx")),
+            "PTL_DPDK_PORTS lists 5 ports for one process, more than 4");
 }
 
 }  // namespace

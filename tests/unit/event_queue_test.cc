@@ -209,6 +209,17 @@ TEST_F(EventQueueTest, AgreesWithModelAcrossWrapOfPositions) {
         }
       } else if (model.empty()) {
         expect_empty();
+      } else if (random() % 2 == 0) {
+        const unsigned most = 1 + random() % 5;
+        ptl_event_t events[5];
+        unsigned count = 0;
+        const GetStatus status = queue.try_get_several(events, most, count);
+        ASSERT_EQ(status, lost ? GetStatus::contended : GetStatus::ok);
+        ASSERT_EQ(count, lost ? 0 : std::min<size_t>(most, model.size()));
+        for (unsigned i = 0; i < count; ++i) {
+          ASSERT_EQ(events[i].hdr_data, model.front());
+          model.pop_front();
+        }
       } else {
         expect_next(model.front(), lost ? GetStatus::dropped : GetStatus::ok);
         model.pop_front();
@@ -377,19 +388,30 @@ class EventQueueThreadsTest : public testing::Test {
   // Reads until all writers have finished and the queue is empty.
   std::vector<Received> read() {
     std::vector<Received> received;
+    const auto take = [&](const ptl_event_t& event, GetStatus status) {
+      if (!is_whole(event)) garbage_.fetch_add(1);
+      const auto tag = reinterpret_cast<uint64_t>(event.start);
+      received.push_back({static_cast<unsigned>(tag % writer_count), tag / writer_count,
+                          status == GetStatus::dropped});
+    };
     ptl_event_t event;
-    while (std::chrono::steady_clock::now() < deadline_) {
+    for (unsigned look = 0; std::chrono::steady_clock::now() < deadline_; ++look) {
       const bool last_look = writers_done_.load() == writer_count;
+      if (look % 2 == 0) {
+        ptl_event_t several[3];
+        unsigned count = 0;
+        if (queue.try_get_several(several, 3, count) == GetStatus::ok) {
+          for (unsigned i = 0; i < count; ++i) take(several[i], GetStatus::ok);
+          continue;
+        }
+      }
       const GetStatus status = queue.get(&event);
       if (status == GetStatus::empty) {
         if (last_look) break;
         std::this_thread::yield();
         continue;
       }
-      if (!is_whole(event)) garbage_.fetch_add(1);
-      const auto tag = reinterpret_cast<uint64_t>(event.start);
-      received.push_back({static_cast<unsigned>(tag % writer_count), tag / writer_count,
-                          status == GetStatus::dropped});
+      take(event, status);
     }
     return received;
   }

@@ -107,7 +107,7 @@ class MatchListModel : public ::testing::TestWithParam<Mix> {
                       .source = pick(mix_.sources) & source_mask,
                       .source_mask = source_mask};
     entry.length = random_() % 4 == 0 ? random_() % 100 : 1000;
-    if (!list_.append(entry)) return;
+    list_.append(entry);
     entry.posted = true;
     model_.append(entry);
   }
@@ -165,25 +165,19 @@ TEST_P(MatchListModel, RandomOperationsAgree) {
   }
 }
 
-TEST_P(MatchListModel, RefusedMemoryLeavesTheListAsItWas) {
+TEST_P(MatchListModel, WithoutMemoryTheSameIsFound) {
   CountedMemory memory;
-  size_t refused = 0;
   for (int step = 0; step < 20000; ++step) {
-    memory.grant_only(random_() % 2);
-    const size_t size_before = list_.size();
-    if (random_() % 3 != 0 && size_before < 200) {
+    memory.grant_only(random_() % 8 == 0 ? 1 : 0);
+    if (random_() % 3 != 0 && list_.size() < 200)
       post_random();
-      if (list_.size() == size_before) ++refused;
-    } else if (random_() % 4 == 0) {
-      // Until the list is nearly empty: the index is dissolved and must be built again.
+    else if (random_() % 64 == 0)
       while (list_.size() > random_() % 4) remove(*model_.entries().front());
-    } else {
+    else
       deliver_random();
-    }
     if (HasFatalFailure()) return;
     if (step % 100 == 0) expect_same_order(list_, model_);
   }
-  EXPECT_GT(refused, 0u);
   while (list_.size() > 0) remove(*model_.entries().back());
 }
 
@@ -196,7 +190,7 @@ class Posted {
   explicit Posted(size_t count) : entries(count) {
     for (size_t i = 0; i < count; ++i) {
       entries[i].criteria = exact(i);
-      EXPECT_TRUE(list.append(entries[i]));
+      list.append(entries[i]);
     }
   }
   std::vector<Entry> entries;
@@ -210,7 +204,7 @@ TEST(MatchList, RejectedEntriesAreOfferedInPostingOrderAcrossShapes) {
     entries[i].criteria = exact(42);
     if (i % 3 == 1) entries[i].criteria.ignore_bits = 0xff;
     if (i % 3 == 2) entries[i].criteria = {.match_bits = 42};
-    ASSERT_TRUE(list.append(entries[i]));
+    list.append(entries[i]);
   }
   size_t offered = 0;
   MatchNode* const found = list.find(42, 1, [&](const MatchNode& node) {
@@ -229,7 +223,7 @@ TEST(MatchList, NonMatchingListsNeedNoIndex) {
   list.set_matching(false);
   for (Entry& entry : entries) {
     entry.criteria = {.ignore_bits = ~uint64_t{0}};
-    ASSERT_TRUE(list.append(entry));
+    list.append(entry);
   }
   for (Entry& entry : entries) {
     ASSERT_EQ(list.head(), &entry);
@@ -246,7 +240,7 @@ TEST(MatchList, ManyShapesAtOnce) {
   MatchList list;
   for (size_t i = 0; i < count; ++i) {
     entries[i].criteria = {.match_bits = uint64_t{1} << 63, .ignore_bits = i};
-    ASSERT_TRUE(list.append(entries[i]));
+    list.append(entries[i]);
   }
   // Entry i matches if all bits of low_bits are set in i. When the match is removed, the next one
   // is found.
@@ -268,8 +262,9 @@ TEST(MatchList, ShapesThatPassLeaveNothingBehind) {
     for (uint64_t shape = 0; shape < 5000; ++shape) {
       for (size_t i = 0; i < entries.size(); ++i) {
         entries[i].criteria = {.match_bits = i << 32, .ignore_bits = shape};
-        ASSERT_TRUE(list.append(entries[i]));
+        list.append(entries[i]);
       }
+      EXPECT_EQ(list.find(entries.size() << 32, 1, accept_all), nullptr);
       for (Entry& entry : entries) list.remove(entry);
       if (shape == 10) requests_after_first_shapes = memory.requests();
     }
@@ -300,37 +295,36 @@ TEST(MatchIndex, EmptyGroupsAreForgotten) {
   MatchIndex::destroy(index);
 }
 
-TEST(MatchList, WithoutMoreMemoryTheTableFillsUpAndThenRefuses) {
+TEST(MatchList, WithoutMoreMemoryTheRestIsComparedOneByOne) {
   CountedMemory memory;
-  std::vector<Entry> entries(1000);
-  MatchList list;
-  const auto append_until_refused = [&] {
-    while (list.size() < entries.size()) {
-      Entry& entry = entries[list.size()];
-      entry.criteria = exact(list.size());
-      if (!list.append(entry)) return;
-    }
-  };
+  Posted posted(1000);
   const auto expect_all_found = [&] {
-    for (size_t i = 0; i < entries.size(); ++i)
-      ASSERT_EQ(list.find(i, 1, accept_all), i < list.size() ? &entries[i] : nullptr);
+    for (size_t i = 0; i < posted.entries.size(); ++i)
+      ASSERT_EQ(posted.list.find(i, 1, accept_all), &posted.entries[i]);
+    EXPECT_EQ(posted.list.find(posted.entries.size(), 1, accept_all), nullptr);
   };
-  memory.grant_only(4);  // allocations: the index, a group, its table, a larger table
-  append_until_refused();
-  EXPECT_GT(list.size(), 50u);
-  EXPECT_LT(list.size(), 64u);
-  expect_all_found();
-  EXPECT_FALSE(list.append(entries[list.size()]));
-  EXPECT_EQ(MatchList::next(entries[list.size() - 1]), nullptr);
-  // An entry with an existing key needs no slot in the table.
-  Entry again;
-  again.criteria = exact(0);
-  ASSERT_TRUE(list.append(again));
-  list.remove(again);
+  for (const size_t granted : {0u, 1u, 2u, 3u, 4u}) {
+    memory.grant_only(granted - memory.requests());
+    expect_all_found();
+    EXPECT_EQ(memory.requests(), granted);
+  }
   memory.grant_all();
-  append_until_refused();
-  EXPECT_EQ(list.size(), entries.size());
   expect_all_found();
+  EXPECT_GT(memory.requests(), 4u);
+}
+
+TEST(MatchList, EntriesConsumedInOrderAreNotIndexed) {
+  CountedMemory memory;
+  Posted posted(1000);
+  for (int round = 0; round < 3; ++round) {
+    for (size_t i = 0; i < posted.entries.size(); ++i) {
+      Entry& entry = posted.entries[i];
+      ASSERT_EQ(posted.list.find(i, 1, accept_all), &entry);
+      posted.list.remove(entry);
+      posted.list.append(entry);
+    }
+  }
+  EXPECT_EQ(memory.requests(), 0u);
 }
 
 TEST(MatchList, SteadyStateRequestsNoMemory) {
@@ -343,13 +337,13 @@ TEST(MatchList, SteadyStateRequestsNoMemory) {
       entries[i].criteria = exact(random());
       if (i % 4 == 0) entries[i].criteria.ignore_bits = 0xff;
       if (i % 4 == 1) entries[i].criteria.source = entries[i].criteria.source_mask = 0;
-      ASSERT_TRUE(list.append(entries[i]));
+      list.append(entries[i]);
     }
-    for (Entry& entry : entries) {
-      MatchNode* const found = list.find(entry.criteria.match_bits, 1, accept_all);
+    for (size_t i = entries.size(); i-- > 0;) {
+      MatchNode* const found = list.find(entries[i].criteria.match_bits, 1, accept_all);
       ASSERT_NE(found, nullptr);
       keep(found);
-      list.remove(entry);
+      list.remove(entries[i]);
     }
   };
   for (int i = 0; i < 3; ++i) cycle();
@@ -394,7 +388,7 @@ TEST(MatchListCost, EqualEntriesSlowDownNoOtherKeyOfTheirBucket) {
     MatchList list;
     for (size_t i = 0; i < entries.size(); ++i) {
       entries[i].criteria = exact(i < equal ? keys[0] : keys[i - equal]);
-      EXPECT_TRUE(list.append(entries[i]));
+      list.append(entries[i]);
     }
     Entry& last = entries.back();
     Entry& middle = entries[equal / 2];
@@ -403,7 +397,7 @@ TEST(MatchListCost, EqualEntriesSlowDownNoOtherKeyOfTheirBucket) {
         EXPECT_EQ(list.find(keys.back(), 1, accept_all), &last);
         for (Entry* entry : {&last, &middle}) {
           list.remove(*entry);
-          EXPECT_TRUE(list.append(*entry));
+          list.append(*entry);
         }
       }
     });
@@ -419,7 +413,7 @@ TEST(MatchListCost, AppendAndRemoveDoNotGrowWithTheList) {
     return median_ns(21, 2000, [&] {
       for (int i = 0; i < 2000; ++i) {
         entry.criteria = exact(others + (++bits & 1023));
-        EXPECT_TRUE(posted.list.append(entry));
+        posted.list.append(entry);
         posted.list.remove(entry);
       }
     });

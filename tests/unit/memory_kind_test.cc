@@ -352,6 +352,7 @@ TEST_P(MemoryKindTest, OpensAnAllocationOfAnotherProcess) {
       ASSERT_NE(theirs, nullptr);
       EXPECT_EQ(kind.open_exported(exported), theirs);
       EXPECT_EQ(accelerator.count("imports"), 1u);
+      EXPECT_FALSE(kind.owns(theirs));  // so no message of others reaches it
       EXPECT_EQ(kind.copy(theirs + 10, buffer.data(), 20), CopyStatus::done);
       EXPECT_EQ(kind.copy(buffer.data() + 10, theirs + 29, 2), CopyStatus::done);
       kind.close_exported(theirs);
@@ -396,6 +397,34 @@ TEST_P(MemoryKindTest, GivesUpMappingsOfFreedAllocations) {
       ExportedAllocation freed = published(rank);
       freed.id += 1;
       EXPECT_EQ(kind.open_exported(freed), nullptr);
+    }
+    rank.barrier();
+  });
+}
+
+TEST_P(MemoryKindTest, GivesUpMappingsOfAProcessThatHasGone) {
+  between_processes(driver(), [](Rank& rank, Accelerator& accelerator) {
+    DeviceBuffer buffer(accelerator, 4096);
+    MemoryKind& kind = kind_at(buffer.data());
+    if (rank.index() == 0) {
+      ExportedAllocation exported;
+      ASSERT_TRUE(kind.export_allocation(described(buffer.data()), &exported));
+      publish(rank, exported);
+    }
+    rank.barrier();
+    if (rank.index() == 1) {
+      const ExportedAllocation exported = published(rank);
+      void* const theirs = kind.open_exported(exported);
+      ASSERT_NE(theirs, nullptr);
+      kind.forget_process(exported.process);
+      EXPECT_EQ(accelerator.count("imports"), 1u);  // in use
+      kind.close_exported(theirs);
+      EXPECT_EQ(accelerator.count("imports"), 0u);
+      kind.close_exported(kind.open_exported(exported));
+      kind.forget_process(exported.process + 1);
+      EXPECT_EQ(accelerator.count("imports"), 1u);
+      kind.forget_process(exported.process);
+      EXPECT_EQ(accelerator.count("imports"), 0u);
     }
     rank.barrier();
   });

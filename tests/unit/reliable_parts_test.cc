@@ -58,7 +58,7 @@ class ReliablePart : public testing::Test {
     open_sending(connection, frame_bytes);
     connection.receive.open(1);
     connection.silence.heard(virtual_now_ns);
-    connection.life.establish(1, 1);
+    connection.life.establish(1, 1, true);
   }
   void open_sending(Connection& connection, uint32_t longest) {
     connection.send.open(1, {1 << 16, FrameCharge(), longest, LinkProperties{}.queue_delay_ns},
@@ -186,7 +186,7 @@ TEST_F(ReliablePart, NumbersOfConnectionsHaveFortyFourRandomBits) {
     Connection& connection = *table_.find_or_make(peer_id);
     set |= connection.life.number() >> 20;
     clear |= ~connection.life.number() >> 20;
-    connection.life.establish(1, 1);
+    connection.life.establish(1, 1, true);
     connection.life.fail();
   }
   EXPECT_EQ(set, all);

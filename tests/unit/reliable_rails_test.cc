@@ -36,12 +36,14 @@ class RailsTest : public testing::Test {
 
   std::vector<MemoryNetwork::Copy> carry(const LinkAddress& from, const LinkAddress& to,
                                          const Frame& frame) {
-    EXPECT_EQ(rail_of(from), rail_of(to));
-    Rail& rail = rails_[rail_of(from)];
+    const unsigned index = rail_of(from.bytes[0] == address_of(first_id).bytes[0] ? from : to);
+    const unsigned other = rail_of(from.bytes[0] == address_of(first_id).bytes[0] ? to : from);
+    if (joined_[index] != other) return {};
+    Rail& rail = rails_[index];
     ++rail.frames;
     if (header_of(frame).type == FrameType::data) ++rail.data_frames;
     if (rail.is_cut || frame.size() > rail.longest) return {};
-    uint64_t& free_ns = rail.free_ns[from.bytes == address_of(first_id, rail_of(from)).bytes];
+    uint64_t& free_ns = rail.free_ns[from.bytes == address_of(first_id, index).bytes];
     free_ns = std::max(free_ns, virtual_now_ns) + rail.frame_ns * frame.size() / 1472;
     return {{frame, free_ns - virtual_now_ns}};
   }
@@ -81,6 +83,8 @@ class RailsTest : public testing::Test {
   }
 
   MemoryNetwork network_;
+  // The port of the second process that each one of the first process reaches, if any.
+  std::array<unsigned, most_rails> joined_{0, 1, 2, 3};
   std::array<Rail, most_rails> rails_;
   MemoryProcess first_;
   MemoryProcess second_;
@@ -244,13 +248,39 @@ TEST_F(RailsTest, AnswersFollowTheSender) {
   EXPECT_LE(first_.transport().counters().timeouts, 2u);
 }
 
+class CrossedRailsTest : public RailsTest {
+ protected:
+  CrossedRailsTest() : RailsTest(4) {}
+
+  void expect_all_used(const std::vector<unsigned>& rails) {
+    for (Rail& rail : rails_) rail.frame_ns = 12'000;
+    connect();
+    run_for(both(), 500 * ms);
+    send(4000, 1300);
+    expect_all_arrive();
+    for (const unsigned rail : rails) EXPECT_GT(rails_[rail].data_frames, 500u) << rail;
+  }
+};
+
+// Nothing but probes can show which ports reach each other.
+TEST_F(CrossedRailsTest, PortsThatReachEachOtherArePaired) {
+  joined_ = {0, 3, 1, 2};
+  expect_all_used({0, 1, 2, 3});
+}
+
+TEST_F(CrossedRailsTest, APortThatReachesNoneIsNotUsed) {
+  joined_ = {0, 2, most_rails, 1};
+  expect_all_used({0, 1, 3});
+  EXPECT_EQ(rails_[2].frames, 0u);
+}
+
 // There would be no room for them in the frame.
 TEST_F(RailsTest, AHandshakeWithTooManyRailsIsRefused) {
-  for (const unsigned rails : {0u, most_rails - 1, most_rails, 255u}) {
+  for (const unsigned rails : {0u, most_rails, most_rails + 1, 255u}) {
     FakePeer peer(network_, {3, 30 + rails}, second_id);
     HandshakeBody body = peer.body();
     body.rail_count = static_cast<uint8_t>(rails);
-    for (uint8_t i = 1; i < most_rails; ++i) body.rails[i - 1].bytes[0] = i;
+    for (uint8_t i = 0; i < most_rails; ++i) body.rails[i].bytes[0] = i;
     HandshakeBody answer{};
     peer.call(FrameType::hello, body);
     second_.poll();
@@ -258,7 +288,7 @@ TEST_F(RailsTest, AHandshakeWithTooManyRailsIsRefused) {
     body.cookie = answer.cookie;
     peer.call(FrameType::connect, body);
     second_.poll();
-    EXPECT_EQ(peer.take_answer(FrameType::accept, answer), rails < most_rails) << rails;
+    EXPECT_EQ(peer.take_answer(FrameType::accept, answer), rails <= most_rails) << rails;
   }
 }
 
@@ -277,9 +307,11 @@ TEST(PathHealth, ProbesGoMoreAndMoreRarelyUntilOneIsAnswered) {
   EXPECT_EQ(gaps[1], 2 * PathHealth::first_gap_ns);
   EXPECT_EQ(gaps.back(), PathHealth::longest_gap_ns);
   EXPECT_EQ(health.due_ns(true), PathHealth::never) << "for nobody";
-  EXPECT_FALSE(health.take_answer(99)) << "of an earlier time";
-  EXPECT_FALSE(health.take_answer(120));
-  EXPECT_TRUE(health.take_answer(100));
+  EXPECT_FALSE(health.is_answer(99)) << "of an earlier time";
+  EXPECT_FALSE(health.is_answer(120));
+  EXPECT_TRUE(health.is_answer(100));
+  EXPECT_EQ(health.place_of(119), 19u);
+  health.revive();
   EXPECT_TRUE(health.is_live());
 }
 
@@ -293,7 +325,7 @@ TEST(PathHealth, ALossIsReportedOnceAndTheReturnToo) {
   EXPECT_EQ(health.take_change(false, PathHealth::lost_after_ns), Change::none) << "a silent peer";
   EXPECT_EQ(health.take_change(true, PathHealth::lost_after_ns), Change::lost);
   EXPECT_EQ(health.take_change(true, 2 * PathHealth::lost_after_ns), Change::none);
-  EXPECT_TRUE(health.take_answer(5));
+  health.revive();
   EXPECT_EQ(health.take_change(true, 3 * PathHealth::lost_after_ns), Change::back);
   EXPECT_EQ(health.take_change(true, 3 * PathHealth::lost_after_ns), Change::none);
 }

@@ -19,7 +19,7 @@ constexpr ProcessId self_id{1, 1};
 constexpr ProcessId peer_id{2, 2};
 
 void fail(Connection& connection) {
-  connection.life.establish(1, 1);
+  connection.life.establish(1, 1, true);
   connection.life.fail();
 }
 

@@ -112,9 +112,8 @@ class MemoryLink final : public PacketLink {
     properties_.mtu = mtu;
     properties_.receive_capacity_bytes = capacity;
     properties_.sends_from_anywhere = from_anywhere;
-    properties_.rail_count = static_cast<uint8_t>(rails - 1);
-    for (unsigned i = 1; i < rails; ++i)
-      properties_.rails[i - 1] = {{static_cast<uint8_t>(i)}, mtu, 0};
+    properties_.rail_count = static_cast<uint8_t>(rails == 1 ? 0 : rails);
+    for (unsigned i = 0; i < rails; ++i) properties_.rails[i] = {{static_cast<uint8_t>(i)}, mtu};
   }
 
   void keep_frames_of_node(bool keep) { properties_.keeps_frames_of_node = keep; }
@@ -135,27 +134,19 @@ class MemoryLink final : public PacketLink {
   }
   bool adopt(ProcessId peer, const LinkAddress& from, Route& route) noexcept override {
     route = {from, route_mtu};
-    return rail_of(from) <= properties_.rail_count && from == address_of(peer, rail_of(from));
+    return rail_of(from) < rails() && from.without_rail() == address_of(peer, rail_of(from));
   }
-  unsigned ways_to(ProcessId peer, LinkAddress (&to)[most_ways]) const noexcept override {
-    for (unsigned i = 0; i <= properties_.rail_count; ++i)
-      to[i] = with_rail(peer, address_of(peer, i));
-    return properties_.rail_count == 0 ? 0 : properties_.rail_count + 1u;
+  unsigned ways_to(ProcessId peer, const LinkAddress&,
+                   LinkAddress (&to)[most_ways]) const noexcept override {
+    for (unsigned i = 0; i < properties_.rail_count; ++i)
+      to[i] = rail_address(peer, i, properties_.rails[i]);
+    return properties_.rail_count;
   }
-  LinkAddress with_rail(ProcessId, const LinkAddress& to) const noexcept override {
-    LinkAddress by_rail = to;
-    by_rail.set_rail(static_cast<uint8_t>(rail_of(to)));
-    return by_rail;
-  }
-  unsigned pair_rails(ProcessId peer, const RailAddress* rails, unsigned count,
-                      LinkAddress (&to)[most_rails]) const noexcept override {
-    to[0] = address_of(peer);
-    unsigned pairs = 0;
-    for (; pairs < std::min<unsigned>(count, properties_.rail_count); ++pairs) {
-      to[pairs + 1] = address_of(peer, rails[pairs].bytes[0]);
-      to[pairs + 1].set_rail(static_cast<uint8_t>(pairs + 1));
-    }
-    return pairs + 1;
+  LinkAddress rail_address(ProcessId peer, unsigned rail,
+                           const RailAddress& port) const noexcept override {
+    LinkAddress to = address_of(peer, port.bytes[0]);
+    to.set_rail(static_cast<uint8_t>(rail));
+    return to;
   }
   unsigned send(const OutboundFrame* frames, unsigned count) noexcept override {
     ++calls;
@@ -178,9 +169,11 @@ class MemoryLink final : public PacketLink {
     return count;
   }
   unsigned receive(InboundFrame* frames, unsigned max) noexcept override {
-    for (unsigned rail = 0; rail <= properties_.rail_count; ++rail)
-      for (auto& arrived : network_.take(address_of(id(), rail)))
+    for (unsigned rail = 0; rail < rails(); ++rail)
+      for (auto& arrived : network_.take(address_of(id(), rail))) {
+        arrived.first.set_rail(static_cast<uint8_t>(rail));
         waiting_.push_back(std::move(arrived));
+      }
     handed_out_.clear();
     unsigned count = 0;
     while (count < max && !waiting_.empty()) {
@@ -198,6 +191,8 @@ class MemoryLink final : public PacketLink {
   std::string describe() const override { return "memory"; }
 
  private:
+  [[nodiscard]] unsigned rails() const { return std::max<unsigned>(1, properties_.rail_count); }
+
   MemoryNetwork& network_;
   std::deque<std::pair<LinkAddress, Frame>> waiting_;
   std::deque<std::pair<LinkAddress, Frame>> handed_out_;

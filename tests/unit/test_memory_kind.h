@@ -132,6 +132,7 @@ class TestMemoryKind final : public MemoryKind {
   }
   [[nodiscard]] void* open_exported(const ExportedAllocation&) noexcept override { return nullptr; }
   void close_exported(void*) noexcept override {}
+  void forget_process(uint32_t) noexcept override {}
   [[nodiscard]] int dmabuf(const void* address, uint64_t, uint64_t* offset) noexcept override {
     const auto found = find(address);
     if (!lends || found == allocations_.end()) return -1;

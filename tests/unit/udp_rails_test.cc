@@ -5,13 +5,15 @@
 #include <net/if.h>
 #include <sched.h>
 
-#include <cstring>
+#include <algorithm>
 #include <thread>
 
 #include <gtest/gtest.h>
 
+#include "reliable/rail_pairs.h"
 #include "support/ethernet.h"
 #include "udp_test_support.h"
+#include "util/near_processors.h"
 
 namespace lintel::test {
 namespace {
@@ -32,15 +34,16 @@ bool add_interface(const std::string& name, const std::string& address, const st
 
 RailAddress rail_at(const char* address) {
   RailAddress rail;
-  in_addr bytes{};
-  EXPECT_EQ(inet_pton(AF_INET, address, &bytes), 1);
-  std::memcpy(rail.bytes.data(), &bytes, sizeof bytes);
+  const IpAddress bytes = ip_address_of({}, ntohl(inet_addr(address)));
+  std::copy(bytes.begin(), bytes.end(), rail.bytes.begin());
   return rail;
 }
 
+// All but that of the nid.
 std::vector<std::string> names_of(const UdpRails& rails) {
   std::vector<std::string> names;
-  for (const UdpRail& rail : rails.further) names.push_back(rail.interface);
+  for (const UdpRail& rail : rails.ports)
+    if (rail.index != 0) names.push_back(rail.interface);
   return names;
 }
 
@@ -49,8 +52,8 @@ void expect_choice(const NodeIdentity& host) {
   const UdpRails all = find_udp_rails(host, "auto", {});
   EXPECT_EQ(names_of(all), (Names{"second", "third"}));
   EXPECT_NE(all.reason.find("narrow has an MTU of 1300"), std::string::npos) << all.reason;
-  EXPECT_TRUE(find_udp_rails(host, "", {}).further.empty());
-  EXPECT_TRUE(find_udp_rails(host, "1", {}).further.empty());
+  EXPECT_TRUE(find_udp_rails(host, "", {}).ports.empty());
+  EXPECT_TRUE(find_udp_rails(host, "1", {}).ports.empty());
   EXPECT_EQ(names_of(find_udp_rails(host, "2", {})), (Names{"second"}));
   EXPECT_EQ(names_of(find_udp_rails(host, "first,third", {})), (Names{"third"}));
   for (const char* wanted : {"", "auto", "1", "4", "first,third"})
@@ -79,22 +82,35 @@ void expect_spreading(const NodeIdentity& host) {
       << one.reason;
 }
 
+std::vector<std::string> pairs_with(const UdpLink& link, ProcessId peer,
+                                    const std::vector<const char*>& addresses) {
+  std::vector<RailAddress> told;
+  for (const char* address : addresses) told.push_back(rail_at(address));
+  const RailPairs pairs =
+      pair_rails(link, peer, told, udp_address_of(find_udp_host("first"), peer));
+  std::vector<std::string> texts;
+  for (unsigned i = 0; i < pairs.count; ++i) {
+    const unsigned rail = pairs.to[i].rail();
+    EXPECT_EQ(pairs.ports[pairs.port[i]], pairs.to[i].without_rail());
+    texts.push_back((rail == UdpSocket::plain_rail ? "first" : std::to_string(rail)) + " to " +
+                    udp_address_text(pairs.to[i]));
+  }
+  return texts;
+}
+
 void expect_pairs(const UdpLink& link) {
-  const LinkAddress first = udp_address_of(find_udp_host("first"), {0x0a4f0002, 7});
-  const RailAddress told[] = {rail_at("10.81.0.2"), rail_at("10.99.0.2"), rail_at("10.80.0.2")};
-  LinkAddress to[most_rails];
-  ASSERT_EQ(link.pair_rails({0x0a4f0002, 7}, told, 3, to), 3u);
-  EXPECT_EQ(to[0].without_rail(), first);
-  EXPECT_EQ(to[0].rail(), UdpSocket::plain_rail);
-  EXPECT_EQ(udp_address_text(to[1]), "10.80.0.2:1031");
-  EXPECT_EQ(to[1].rail(), 1u);
-  EXPECT_EQ(udp_address_text(to[2]), "10.81.0.2:1031");
-  EXPECT_EQ(to[2].rail(), 2u);
-  EXPECT_EQ(link.pair_rails({0x0a4f0001, 8}, told, 3, to), 0u) << "of this node";
-  // Of another network, behind a router: it goes with the rail that is left.
-  ASSERT_EQ(link.pair_rails({0x0a4f0002, 7}, told, 2, to), 3u);
-  EXPECT_EQ(udp_address_text(to[1]), "10.99.0.2:1031");
-  EXPECT_EQ(udp_address_text(to[2]), "10.81.0.2:1031");
+  using Pairs = std::vector<std::string>;
+  const ProcessId peer{0x0a4f0002, 7};
+  EXPECT_EQ(pairs_with(link, peer, {"10.79.0.2", "10.81.0.2", "10.99.0.2", "10.80.0.2"}),
+            (Pairs{"first to 10.79.0.2:1031", "1 to 10.80.0.2:1031", "2 to 10.81.0.2:1031"}));
+  EXPECT_EQ(pairs_with(link, {0x0a500002, 7}, {"10.80.0.2", "10.79.0.2", "10.81.0.2"}),
+            (Pairs{"first to 10.79.0.2:1031", "1 to 10.80.0.2:1031", "2 to 10.81.0.2:1031"}))
+      << "its first port is in the network of the second one here";
+  EXPECT_EQ(pairs_with(link, {0x0a4f0001, 8}, {"10.79.0.1", "10.80.0.1", "10.81.0.1"}), Pairs{})
+      << "of this node";
+  EXPECT_EQ(pairs_with(link, peer, {"10.79.0.2", "10.81.0.2", "10.99.0.2"}),
+            (Pairs{"first to 10.79.0.2:1031", "1 to 10.99.0.2:1031", "2 to 10.81.0.2:1031"}))
+      << "of another network, behind a router: it goes with the rail that is left";
 }
 
 // A peer calls, and is called, before it has told its rails.
@@ -102,9 +118,9 @@ void expect_calls(UdpLink& link) {
   const NodeIdentity host = find_udp_host("first");
   const ProcessId peer{0x0a4f0002, 7};
   LinkAddress ways[most_ways];
-  ASSERT_EQ(link.ways_to(peer, ways), 5u);
-  EXPECT_EQ(ways[0], udp_address_of(host, peer));
-  EXPECT_EQ(ways[1].without_rail(), ways[0]);
+  ASSERT_EQ(link.ways_to(peer, {}, ways), 5u);
+  EXPECT_EQ(ways[0].without_rail(), udp_address_of(host, peer));
+  EXPECT_EQ(ways[1].without_rail(), ways[0].without_rail());
   EXPECT_EQ(ways[1].rail(), 1u);
   EXPECT_EQ(udp_address_text(ways[4]), "10.81.0.2:1031");
   EXPECT_EQ(ways[4].rail(), 2u);

@@ -171,6 +171,21 @@ TEST(PortChoiceTest, WhatIsWrongIsSaidWithItsRemedy) {
   EXPECT_EQ(why_none(infiniband, {}), infiniband[0].fault);
 }
 
+TEST(PortChoiceTest, FurtherPortsAreActiveAndOfTheSameKind) {
+  std::vector<PortDescription> ports = {
+      roce_port("mlx5_0", 1, "192.168.77.1"), infiniband_port("mlx5_1", 1, 0),
+      roce_port("mlx5_2", 1, "192.168.78.1"), roce_port("mlx5_2", 2, "192.168.79.1"),
+      roce_port("mlx5_3", 1, "192.168.80.1")};
+  ports[2].state = IBV_PORT_DOWN;
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(further_ports(ports, "mlx5_0:1", 4), (Names{"mlx5_2:2", "mlx5_3:1"}));
+  EXPECT_EQ(further_ports(ports, "mlx5_3:1", 2), Names{"mlx5_0:1"});
+  ports[3].is_near = false;
+  EXPECT_EQ(further_ports(ports, "mlx5_0:1", 4), (Names{"mlx5_3:1", "mlx5_2:2"}));
+  EXPECT_EQ(further_ports(ports, "mlx5_1:1", 4), Names{});
+  EXPECT_EQ(further_ports(ports, "mlx5_0:1", 1), Names{});
+}
+
 TEST(PortChoiceTest, GidsAreShownWithTheirType) {
   const PortDescription port = roce_port("mlx5_0", 1, "192.168.77.1");
   EXPECT_EQ(gid_text(port.gids[3]), "RoCE v2 GID 3 (::ffff:192.168.77.1)");

@@ -6,7 +6,9 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "ud_test_support.h"
 
@@ -241,6 +243,97 @@ TEST_F(UdLinkTest, ASleeperIsWoken) {
   EXPECT_TRUE(second.link->arm());
 }
 
+// Two processes with two ports each.
+class UdRailsTest : public testing::Test {
+ protected:
+  UdRailsTest() {
+    fake_verbs::reset({.devices = 4});
+    first_ = open_ud("fake0", 256, {"fake1"});
+    second_ = open_ud("fake2", 256, {"fake3"});
+  }
+  ~UdRailsTest() override {
+    first_ = {};
+    second_ = {};
+    EXPECT_EQ(fake_verbs::violations(), std::vector<std::string>{});
+    EXPECT_EQ(fake_verbs::in_use(), fake_verbs::InUse{});
+  }
+
+  // The address of frames by a port of the first process to one of the second.
+  [[nodiscard]] LinkAddress by(unsigned rail, unsigned port) const {
+    return first_.link->rail_address(second_.link->id(), rail,
+                                     second_.link->properties().rails[port]);
+  }
+  // Sends until a frame arrives: a thread makes the address handle.
+  [[nodiscard]] ArrivedFrame pass(const LinkAddress& to) const {
+    std::vector<ArrivedFrame> arrived;
+    EXPECT_TRUE(wait_until([&] {
+      send_frame(*first_.link, to, numbered_bytes(7, 500));
+      return receive_some(*second_.link, arrived) != 0;
+    }));
+    while (receive_some(*second_.link, arrived) != 0) continue;
+    return arrived.empty() ? ArrivedFrame{} : arrived.back();
+  }
+
+  UdSide first_;
+  UdSide second_;
+};
+
+TEST_F(UdRailsTest, FramesGoByTheRailThatTheirAddressNames) {
+  ASSERT_EQ(first_.link->properties().rail_count, 2u);
+  for (const unsigned rail : {0u, 1u})
+    for (const unsigned port : {0u, 1u}) {
+      const uint64_t before = first_.link->counters().rail_bytes[0];
+      const ArrivedFrame arrived = pass(by(rail, port));
+      EXPECT_EQ(arrived.bytes, numbered_bytes(7, 500));
+      EXPECT_EQ(arrived.from.rail(), port);
+      EXPECT_EQ(first_.link->counters().rail_bytes[0] > before, rail == 1);
+      // An answer.
+      Route route;
+      EXPECT_TRUE(wait_until([&] {
+        send_frame(*second_.link, arrived.from, numbered_bytes(8, 100));
+        std::vector<ArrivedFrame> answers;
+        return receive_some(*first_.link, answers) != 0 && answers[0].from.rail() == rail;
+      }));
+      EXPECT_TRUE(second_.link->adopt(first_.link->id(), arrived.from, route));
+    }
+}
+
+TEST_F(UdRailsTest, APortThatIsDownLosesItsFramesAlone) {
+  EXPECT_EQ(pass(by(1, 1)).bytes.size(), 500u);
+  fake_verbs::set_port(1, false);
+  EXPECT_EQ(send_frame(*first_.link, by(1, 1), numbered_bytes(9, 400)), 1u);
+  EXPECT_EQ(pass(by(0, 0)).bytes.size(), 500u);
+  std::vector<ArrivedFrame> ignored;
+  EXPECT_EQ(receive_some(*second_.link, ignored), 0u);
+}
+
+TEST_F(UdRailsTest, ASleeperIsWokenByEachPort) {
+  for (const unsigned rail : {0u, 1u}) static_cast<void>(pass(by(rail, rail)));
+  const auto is_readable = [&] {
+    pollfd waited{second_.link->descriptor(), POLLIN, 0};
+    return poll(&waited, 1, 0) == 1;
+  };
+  for (const unsigned rail : {0u, 1u, 0u, 1u}) {
+    ASSERT_TRUE(second_.link->arm());
+    EXPECT_FALSE(is_readable());
+    ASSERT_EQ(send_frame(*first_.link, by(rail, rail), numbered_bytes(1, 50)), 1u);
+    EXPECT_TRUE(wait_until(is_readable));
+    second_.link->disarm();
+    EXPECT_EQ(receive_all(*second_.link, 1).size(), 1u);
+  }
+}
+
+TEST_F(UdRailsTest, EachPortIsRepaired) {
+  static_cast<void>(pass(by(1, 1)));
+  fake_verbs::raise_queue_pair_event(first_.link->queue_pair_number(1), IBV_EVENT_QP_FATAL);
+  EXPECT_TRUE(wait_until([&] {
+    std::vector<ArrivedFrame> ignored;
+    receive_some(*first_.link, ignored);
+    return first_.link->repairs() == 1;
+  }));
+  EXPECT_EQ(pass(by(1, 1)).bytes.size(), 500u);
+}
+
 // Parameter: whether the device keeps the completions of a queue pair that is reset.
 class UdRepairTest : public testing::TestWithParam<bool> {
  protected:
@@ -305,6 +398,38 @@ TEST_P(UdRepairTest, ARepairThatFailsIsTriedAgain) {
   expect_works_again(*first.link, to_second, *second.link, to_first);
 }
 
+// They are of the time before, and tell nothing about the slots of now.
+TEST_P(UdRepairTest, CompletionsThatAreTakenAfterARepair) {
+  const UdSide first = open_ud(), second = open_ud();
+  const Route to_second = route_between(*first.link, *second.link);
+  const Route to_first = route_between(*second.link, *first.link);
+  fake_verbs::raise_queue_pair_event(second.link->queue_pair_number(), IBV_EVENT_QP_FATAL);
+  std::vector<ArrivedFrame> none;
+  // One finds the failure, the other one begins the repair.
+  for (int i = 0; i < 2; ++i) receive_some(*second.link, none, 1);
+  // The repair waits 100 ms at most for the other completions to be taken.
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  for (int i = 0; i < 1000; ++i) {
+    receive_some(*second.link, none, 1);
+    static_cast<void>(second.link->arm());
+    second.link->disarm();
+  }
+  EXPECT_EQ(second.link->repairs(), 1u);
+  EXPECT_TRUE(none.empty());
+  expect_works_again(*first.link, to_second, *second.link, to_first);
+}
+
+// A device may say that it refuses work requests, and not which.
+TEST_P(UdRepairTest, ARefusalWithoutTheRequest) {
+  const UdSide first = open_ud(), second = open_ud();
+  const Route to_second = route_between(*first.link, *second.link);
+  const Route to_first = route_between(*second.link, *first.link);
+  for (const char* function : {"ibv_post_send", "ibv_post_recv"}) {
+    fake_verbs::fail_call(function, EINVAL);
+    expect_works_again(*first.link, to_second, *second.link, to_first);
+  }
+}
+
 TEST(UdOpeningTest, ARefusedRegistrationNamesTheLimitOfLockedMemory) {
   fake_verbs::reset();
   rlimit before{};
@@ -320,7 +445,7 @@ TEST(UdOpeningTest, ARefusedRegistrationNamesTheLimitOfLockedMemory) {
   test::with_free_pid([&](uint32_t pid) {
     UdSettings settings;
     settings.id = {test::loopback_nid, pid};
-    return UdLink::open(device, settings, link, reason) != OpenStatus::pid_in_use;
+    return UdLink::open({device}, settings, link, reason) != OpenStatus::pid_in_use;
   });
   EXPECT_EQ(link, nullptr);
   for (const char* part : {"RLIMIT_MEMLOCK", "512 KiB", "ulimit -l", "PTL_VERBS_RECEIVE_BUFFERS"})
@@ -351,7 +476,7 @@ TEST(UdOpeningTest, InfinibandPortsAreToldApartByTheirLids) {
     test::with_free_pid([&](uint32_t pid) {
       UdSettings settings;
       settings.id = {test::loopback_nid, pid};
-      return UdLink::open(sides[i].device, settings, sides[i].link, reason) !=
+      return UdLink::open({sides[i].device}, settings, sides[i].link, reason) !=
              OpenStatus::pid_in_use;
     });
     ASSERT_NE(sides[i].link, nullptr) << reason;

@@ -21,21 +21,24 @@ struct UdSide {
   std::unique_ptr<UdLink> link;
 };
 
-// Opens a link with a free pid. `device`: its name; empty: the first device.
-[[nodiscard]] inline UdSide open_ud(const std::string& device = "",
-                                    uint32_t receive_buffers = 256) {
+// Opens a link with a free pid. `device`: its name; empty: the first device. `further`: names of
+// its further rails.
+[[nodiscard]] inline UdSide open_ud(const std::string& device = "", uint32_t receive_buffers = 256,
+                                    const std::vector<std::string>& further = {}) {
   UdSide side;
   std::string reason;
   VerbsPortWish wish;
   wish.device = device;
-  side.device = VerbsDevice::open(wish, reason);
-  EXPECT_NE(side.device, nullptr) << reason;
-  if (side.device == nullptr) return side;
+  wish.further = further;
+  const VerbsDevices devices = VerbsDevice::open_all(wish, reason);
+  EXPECT_FALSE(devices.empty()) << reason;
+  if (devices.empty()) return side;
+  side.device = devices[0];
   with_free_pid([&](uint32_t pid) {
     UdSettings settings;
     settings.id = {side.device->nid, pid};
     settings.receive_buffers = receive_buffers;
-    return UdLink::open(side.device, settings, side.link, reason) != OpenStatus::pid_in_use;
+    return UdLink::open(devices, settings, side.link, reason) != OpenStatus::pid_in_use;
   });
   EXPECT_NE(side.link, nullptr) << reason;
   return side;

@@ -184,6 +184,45 @@ TEST_F(VerbsFaultsTest, ADeviceThatHasFailed) {
       test::wait_deadline * 2));
 }
 
+// Two processes with two ports each, of which the first ones go down for a while, and then the
+// second ones: messages go by the others, over queue pairs or as datagrams.
+TEST_F(VerbsFaultsTest, APortIsReplacedByAnother) {
+  for (const uint32_t max_rc : {0u, 1024u}) {
+    SCOPED_TRACE(max_rc);
+    start({.devices = 4});
+    {
+      const auto with_ports = [max_rc](const char* first, const char* second) {
+        return [=](VerbsSettings& settings) {
+          settings.max_rc = max_rc;
+          settings.port.device = first;
+          settings.port.further = {second};
+        };
+      };
+      VerbsProcess from(with_ports("fake0", "fake1")), to(with_ports("fake2", "fake3"));
+      ASSERT_NE(from.transport, nullptr) << from.reason;
+      ASSERT_NE(to.transport, nullptr) << to.reason;
+      Stream stream(from, to);
+      ASSERT_TRUE(stream.pass(500));
+      for (const unsigned down : {0u, 1u}) {
+        fake_verbs::set_port(down, false);
+        fake_verbs::set_port(down + 2, false);
+        const uint64_t goal = stream.sent() + 500;
+        ASSERT_TRUE(run_until({&from, &to}, [&] {
+          if (stream.sent() < goal) stream.send_one();
+          fake_verbs::expire_retries();
+          stream.check();
+          return stream.received() == goal || HasFatalFailure();
+        }));
+        fake_verbs::set_port(down, true);
+        fake_verbs::set_port(down + 2, true);
+        ASSERT_TRUE(stream.pass(500));
+      }
+      EXPECT_EQ(from.failed + to.failed, 0u);
+    }
+    EXPECT_EQ(fake_verbs::in_use(), fake_verbs::InUse{});
+  }
+}
+
 // A port of 4,096 bytes behind a path that takes 1,500: frames that are too long are lost silently.
 TEST_F(VerbsFaultsTest, DatagramsOnANarrowPath) {
   fake_verbs::lose_datagrams(

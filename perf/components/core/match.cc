@@ -38,7 +38,7 @@ class Posted {
   Posted(Mix mix, uint64_t depth) : nodes_(depth) {
     for (uint64_t i = 0; i < depth; ++i) {
       nodes_[i].criteria = unwanted(mix, i + 1);
-      if (!list.append(nodes_[i])) std::abort();
+      list.append(nodes_[i]);
     }
     wanted.criteria = {wanted_bits, 0, own_source, source_mask_exact};
   }
@@ -58,7 +58,7 @@ bool accept_any(const MatchNode&) { return true; }
 // A persistent entry is found again and again.
 void match_last(benchmark::State& state) {
   Posted posted(static_cast<Mix>(state.range(0)), static_cast<uint64_t>(state.range(1)));
-  if (!posted.list.append(posted.wanted)) std::abort();
+  posted.list.append(posted.wanted);
   for (auto _ : state)
     benchmark::DoNotOptimize(posted.list.find(wanted_bits, own_source, accept_any));
 }
@@ -74,7 +74,7 @@ void match_nothing(benchmark::State& state) {
 void append_match_remove(benchmark::State& state) {
   Posted posted(static_cast<Mix>(state.range(0)), static_cast<uint64_t>(state.range(1)));
   for (auto _ : state) {
-    if (!posted.list.append(posted.wanted)) std::abort();
+    posted.list.append(posted.wanted);
     MatchNode* found = posted.list.find(wanted_bits, own_source, accept_any);
     benchmark::DoNotOptimize(found);
     posted.list.remove(*found);
@@ -100,8 +100,7 @@ void append_many(benchmark::State& state) {
     nodes[i].criteria = unwanted(static_cast<Mix>(state.range(0)), i + 1);
   MatchList list;
   for (auto _ : state) {
-    for (MatchNode& node : nodes)
-      if (!list.append(node)) std::abort();
+    for (MatchNode& node : nodes) list.append(node);
     for (MatchNode& node : nodes) list.remove(node);
   }
   state.SetItemsProcessed(state.iterations() * state.range(1));
@@ -112,12 +111,11 @@ void take_head(benchmark::State& state) {
   MatchList list;
   list.set_matching(false);
   std::vector<MatchNode> nodes(1024);
-  for (MatchNode& node : nodes)
-    if (!list.append(node)) std::abort();
+  for (MatchNode& node : nodes) list.append(node);
   for (auto _ : state) {
     MatchNode* head = list.head();
     list.remove(*head);
-    if (!list.append(*head)) std::abort();
+    list.append(*head);
   }
   while (!list.empty()) list.remove(*list.head());
 }

@@ -155,7 +155,28 @@ class EventQueue {
     }
     return GetStatus::contended;
   }
-  // The same for a slot at the head that is not complete, was overwritten or was taken by another
+  // try_get() for at most `most` events, the oldest first, with one locked instruction. `count`:
+  // how many were taken if the result is ok.
+  [[nodiscard]] GetStatus try_get_several(ptl_event_t* events, unsigned most,
+                                          unsigned& count) noexcept {
+    Ring& ring = *ring_.load(std::memory_order_acquire);
+    uint64_t head = ring.head.load(std::memory_order_relaxed);
+    uint64_t position = head;
+    count = 0;
+    for (; count < most && copy_complete(ring, ring.slot(position), position, events[count]);
+         ++count)
+      position += one_event;
+    if (count == 0) {
+      const uint64_t sequence = ring.slot(head).sequence.load(std::memory_order_relaxed);
+      return static_cast<int64_t>(sequence - ring.complete_at(head)) < 0 ? GetStatus::empty
+                                                                         : GetStatus::contended;
+    }
+    // The fence of copy_complete() orders the copies before this.
+    return ring.head.compare_exchange_strong(head, position, std::memory_order_relaxed)
+               ? GetStatus::ok
+               : GetStatus::contended;
+  }
+  // get() for a slot at the head that is not complete, was overwritten or was taken by another
   // reader.
   [[nodiscard]] GetStatus get_slowly(ptl_event_t* event) noexcept;
 
@@ -322,6 +343,16 @@ class EventQueue {
       return false;
     return ring.head.compare_exchange_strong(head, position + one_event, std::memory_order_relaxed,
                                              std::memory_order_relaxed);
+  }
+
+  // False: the slot does not hold the event of that position, or is being overwritten.
+  [[gnu::always_inline]] static bool copy_complete(const Ring& ring, const Slot& slot,
+                                                   uint64_t position, ptl_event_t& event) noexcept {
+    const uint64_t complete = ring.complete_at(position);
+    if (slot.sequence.load(std::memory_order_acquire) != complete) return false;
+    copy(event, slot);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return slot.sequence.load(std::memory_order_relaxed) == complete;
   }
 
   static void wait_for_previous_lap(const Slot& slot, uint64_t lap) noexcept;

@@ -1,32 +1,15 @@
-// The step from a short match list, compared entry by entry, to an indexed one and back.
-// Message path: remove_from_index(); append_to_index() allocates only on growth.
+// The index of a match list grows.
+// Message path: allocates only on growth.
 #include "core/matching/match_list.h"
 
 namespace lintel {
 
 MatchList::~MatchList() { MatchIndex::destroy(index_); }
 
-bool MatchList::append_to_index(MatchNode& node) noexcept {
-  if (indexed_) return index_->insert(node);
-  if (index_ == nullptr) {
-    index_ = MatchIndex::create();
-    if (index_ == nullptr) return false;
-  }
-  MatchNode* waiting = head_;
-  while (waiting != nullptr && index_->insert(*waiting)) waiting = waiting->next_in_list;
-  if (waiting == nullptr && index_->insert(node)) {
-    indexed_ = true;
-    return true;
-  }
-  for (MatchNode* done = head_; done != waiting; done = done->next_in_list) index_->remove(*done);
-  return false;
-}
-
-void MatchList::remove_from_index(MatchNode& node) noexcept {
-  index_->remove(node);
-  if (size_ > indexed_minimum) return;
-  for (MatchNode* left = head_; left != nullptr; left = left->next_in_list) index_->remove(*left);
-  indexed_ = false;
+void MatchList::index_next() noexcept {
+  LINTEL_ASSERT(not_indexed_ != nullptr && not_indexed_->group == nullptr);
+  if (index_ == nullptr) index_ = MatchIndex::create();
+  if (index_ != nullptr && index_->insert(*not_indexed_)) not_indexed_ = not_indexed_->next_in_list;
 }
 
 }  // namespace lintel

@@ -1,7 +1,8 @@
 // The priority or overflow list of a portal table entry (spec 2.5, 3.12): entries in posting order,
 // and the first of them that matches a message at a cost that does not grow with the list.
-// Message path: find(), remove() and a steady state of append() make no system call and no
-// allocation. The caller holds the lock of the portal table entry around every call.
+// Message path: append() and remove() make no system call and no allocation; nor does find(),
+// unless more entries than ever are passed over. The caller holds the lock of the portal table
+// entry around every call.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +14,9 @@
 
 namespace lintel {
 
-// A list of up to `direct_limit` entries is compared one by one; a longer one is indexed until it
-// is almost empty again.
+// Only entries that searches pass over are indexed, in posting order: receives that are consumed in
+// the order of their appends never are. At most `direct_limit` entries behind the indexed ones are
+// compared one by one.
 class MatchList {
  public:
   MatchList() = default;
@@ -28,19 +30,17 @@ class MatchList {
     direct_limit_ = matching ? direct_limit : UINT32_MAX;
   }
 
-  // Appends at the end; `node` must not be on a list. False when memory for the index cannot be
-  // had: then the list is unchanged.
-  [[nodiscard]] bool append(MatchNode& node) noexcept {
+  // Appends at the end; `node` must not be on a list.
+  void append(MatchNode& node) noexcept {
     LINTEL_ASSERT((head_ == nullptr) == (size_ == 0) && (head_ == nullptr) == (tail_ == nullptr));
-    node.sequence = next_sequence_;
-    if ((indexed_ || size_ >= direct_limit_) && !append_to_index(node)) return false;
-    ++next_sequence_;
+    node.sequence = next_sequence_++;
     ++size_;
+    node.group = nullptr;
     node.next_in_list = nullptr;
     node.previous_in_list = tail_;
     (tail_ == nullptr ? head_ : tail_->next_in_list) = &node;
     tail_ = &node;
-    return true;
+    if (not_indexed_ == nullptr) not_indexed_ = &node;
   }
 
   // `node` must be on this list.
@@ -53,7 +53,8 @@ class MatchList {
     (next == nullptr ? tail_ : next->previous_in_list) = previous;
     (previous == nullptr ? head_ : previous->next_in_list) = next;
     --size_;
-    if (indexed_) remove_from_index(node);
+    if (not_indexed_ == &node) not_indexed_ = next;
+    if (node.group != nullptr) index_->remove(node);
   }
 
   // The first node in posting order that matches and for which accepts(node) is true. `accepts` is
@@ -61,11 +62,10 @@ class MatchList {
   template <typename Accepts>
   [[nodiscard, gnu::always_inline]] MatchNode* find(uint64_t match_bits, uint64_t source,
                                                     Accepts&& accepts) noexcept {
-    if (indexed_) return find_indexed(match_bits, source, accepts);
-    for (MatchNode* node = head_; node != nullptr; node = node->next_in_list) {
-      if (node->criteria.matches(match_bits, source) && accepts(*node)) return node;
-    }
-    return nullptr;
+    // Messages often come in the order of the entries.
+    if (head_ == nullptr || (head_->criteria.matches(match_bits, source) && accepts(*head_)))
+      return head_;
+    return find_behind_head(match_bits, source, accepts);
   }
 
   // The first node in posting order that matches.
@@ -82,16 +82,30 @@ class MatchList {
 
  private:
   static constexpr uint32_t direct_limit = 4;
-  static constexpr uint32_t indexed_minimum = 2;
 
-  // find() in a long list. A function of its own: inline it would take registers from short lists.
+  // The rest of find(). A function of its own: inline it would take registers from the common case.
   template <typename Accepts>
-  [[nodiscard, gnu::noinline]] MatchNode* find_indexed(uint64_t match_bits, uint64_t source,
-                                                       Accepts& accepts) noexcept {
-    // Messages often come in the order of the entries.
-    const bool head_matches = head_->criteria.matches(match_bits, source);
-    MatchNode* node = head_matches ? head_ : index_->earliest(match_bits, source);
-    if (node == nullptr || accepts(*node)) return node;
+  [[nodiscard, gnu::noinline]] MatchNode* find_behind_head(uint64_t match_bits, uint64_t source,
+                                                           Accepts& accepts) noexcept {
+    MatchNode* node = not_indexed_;
+    if (node == head_) {
+      node = head_->next_in_list;
+    } else if (MatchNode* const found = find_indexed(match_bits, source, accepts)) {
+      return found;
+    }
+    for (uint32_t passed = 0; node != nullptr; node = node->next_in_list) {
+      if (node->criteria.matches(match_bits, source) && accepts(*node)) return node;
+      if (++passed >= direct_limit_) index_next();
+    }
+    return nullptr;
+  }
+
+  // The first indexed node behind the head that matches and is accepted.
+  template <typename Accepts>
+  [[nodiscard, gnu::always_inline]] MatchNode* find_indexed(uint64_t match_bits, uint64_t source,
+                                                            Accepts& accepts) noexcept {
+    MatchNode* node = index_->earliest(match_bits, source);
+    if (node == nullptr || (node != head_ && accepts(*node))) return node;
     index_->start_walk(match_bits, source);
     node = index_->next_candidate();  // returns the rejected node again
     do {
@@ -100,13 +114,12 @@ class MatchList {
     return node;
   }
 
-  // Indexes the whole list first if it was not.
-  [[nodiscard]] bool append_to_index(MatchNode& node) noexcept;
-  void remove_from_index(MatchNode& node) noexcept;
+  // Indexes `not_indexed_`. Without memory it stays as it is.
+  void index_next() noexcept;
 
   MatchNode* head_ = nullptr;
-  MatchIndex* index_ = nullptr;  // kept when the list is short again
-  bool indexed_ = false;
+  MatchNode* not_indexed_ = nullptr;  // first node behind the indexed ones
+  MatchIndex* index_ = nullptr;
   uint32_t direct_limit_ = direct_limit;
   uint32_t size_ = 0;
   MatchNode* tail_ = nullptr;

@@ -22,7 +22,7 @@ struct MatchNode {
   // is in its group's table, and its previous_of_key is the last.
   MatchNode* next_of_key = nullptr;
   MatchNode* previous_of_key = nullptr;
-  MatchGroup* group = nullptr;
+  MatchGroup* group = nullptr;  // null while the node is not indexed
 };
 
 }  // namespace lintel

@@ -5,6 +5,7 @@
 
 #include "core/objects/delivery.h"
 #include "core/objects/list_operations.h"
+#include "util/assert.h"
 #include "util/lock.h"
 
 namespace lintel {
@@ -35,19 +36,17 @@ namespace lintel {
   }
 }
 
-// The entry lives from now on; nullptr: there is no room for one.
-[[gnu::always_inline]] inline ListEntry* allocate_entry(NetworkInterface& interface,
-                                                        uint64_t* handle) noexcept {
-  const uint32_t index = interface.entries().allocate();
-  if (index == Arena<ListEntry>::no_index) [[unlikely]]
-    return nullptr;
-  ListEntry& entry = interface.entries().at(index);
+// The entry lives from now on.
+[[gnu::always_inline]] inline void begin_entry(NetworkInterface& interface, ListEntry& entry,
+                                               uint64_t* handle) noexcept {
   // Nobody else changes the generation of an entry that is not in use.
   const uint32_t generation = entry.generation.load(std::memory_order_relaxed) + 1;
   entry.generation.store(generation, std::memory_order_relaxed);
-  *handle = interface.handle_of_entry(generation, index);
-  return &entry;
+  *handle = interface.handle_of_entry(generation, interface.entries().index_of(entry));
 }
+
+// The same for a slot that nobody holds; nullptr: there is none.
+[[nodiscard]] ListEntry* allocate_entry(NetworkInterface& interface, uint64_t* handle) noexcept;
 
 // The end of an append of which nothing remains. Returns `code`.
 [[gnu::noinline, gnu::cold]] inline int drop_entry(NetworkInterface& interface, ListEntry& entry,
@@ -61,8 +60,7 @@ namespace lintel {
                                              ListEntry& entry) noexcept {
   if (list.size() >= static_cast<size_t>(interface.limits().max_list_size)) [[unlikely]]
     return PTL_LIST_TOO_LONG;
-  if (!list.append(entry)) [[unlikely]]
-    return PTL_NO_SPACE;
+  list.append(entry);
   entry.state = EntryState::linked;
   return PTL_OK;
 }
@@ -81,17 +79,13 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept
          (options & (PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_IOVEC)) == PTL_ME_OP_PUT;
 }
 
-// `matching`: what interface.matching() is, known where the call is compiled. `entry`: allocated;
-// it is free again if the append is refused.
-[[nodiscard, gnu::always_inline]] inline int append_to(NetworkInterface& interface, bool matching,
-                                                       PortalEntry& portal, ListEntry& entry,
-                                                       const EntryArguments& arguments,
-                                                       ptl_list_t list) noexcept {
+[[gnu::always_inline]] inline void describe(const NetworkInterface& interface, bool matching,
+                                            const EntryArguments& arguments, ptl_list_t list,
+                                            ListEntry& entry) noexcept {
   const ptl_me_t& given = arguments.entry;
-  const unsigned options = given.options;
   entry.list = list;
   entry.uid = given.uid;
-  entry.options = options;
+  entry.options = given.options;
   entry.operations = 0;
   entry.unexpected_headers = 0;
   entry.local_offset = 0;
@@ -99,31 +93,23 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept
   entry.user_ptr = arguments.user_ptr;
   entry.counter = arguments.counter;
   set_criteria(interface, matching, given, entry.criteria);
-  if (!entry.region.open(given.start, given.length, (options & PTL_IOVEC) != 0,
-                         (options & PTL_ME_IS_ACCESSIBLE) != 0)) [[unlikely]]
-    return drop_entry(interface, entry, PTL_ARG_INVALID);
-  entry.takes_plain_puts = takes_plain_puts(options) && entry.region.is_plain();
-
-  portal.lock.lock();
-  if (list == PTL_PRIORITY_LIST && !portal.unexpected.empty()) [[unlikely]]
-    return append_and_claim(interface, portal, entry);
-  int code = PTL_ARG_INVALID;
-  {
-    const LockGuard guard(portal.lock, std::adopt_lock);
-    if (portal.allocated) [[likely]] {
-      code = link_entry(interface, list == PTL_PRIORITY_LIST ? portal.priority : portal.overflow,
-                        entry);
-      if (code == PTL_OK) [[likely]] {
-        if ((options & PTL_ME_EVENT_LINK_DISABLE) == 0) post_link_event(portal, entry);
-        interface.note_room();
-        return PTL_OK;
-      }
-    }
-  }
-  return drop_entry(interface, entry, code);
+}
+// False: the memory cannot be described.
+[[nodiscard, gnu::always_inline]] inline bool open_region(const ptl_me_t& given,
+                                                          ListEntry& entry) noexcept {
+  if (!entry.region.open(given.start, given.length, (given.options & PTL_IOVEC) != 0,
+                         (given.options & PTL_ME_IS_ACCESSIBLE) != 0)) [[unlikely]]
+    return false;
+  entry.takes_plain_puts = takes_plain_puts(given.options) && entry.region.is_plain();
+  return true;
 }
 
+// Puts an allocated entry on its list. It is free again if that is refused.
+[[nodiscard]] int append_to(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry,
+                            const EntryArguments& arguments, ptl_list_t list) noexcept;
+
 // PTL_OK, PTL_ARG_INVALID (no such portal table entry, bad iovec), PTL_NO_SPACE, PTL_LIST_TOO_LONG.
+// `matching`: what interface.matching() is, known where the call is compiled.
 [[nodiscard, gnu::always_inline]] inline int append_entry(NetworkInterface& interface,
                                                           bool matching,
                                                           const EntryArguments& arguments,
@@ -132,11 +118,31 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept
   PortalEntry* const portal = interface.portal(arguments.pt_index);
   if (portal == nullptr) [[unlikely]]
     return PTL_ARG_INVALID;
-  ListEntry* const entry = allocate_entry(interface, handle);
+  ListEntry* entry = nullptr;
+  if (portal->spare_entries.load(std::memory_order_relaxed) != nullptr) {
+    const bool is_plain = (arguments.entry.options & PTL_IOVEC) == 0 && !device_memory_in_use();
+    const LockGuard guard(portal->lock);
+    entry = take_spare_entry(*portal);
+    if (entry != nullptr) [[likely]] {
+      begin_entry(interface, *entry, handle);
+      MatchList& entries = list == PTL_PRIORITY_LIST ? portal->priority : portal->overflow;
+      if (is_plain && portal->allocated && portal->unexpected.empty() &&
+          link_entry(interface, entries, *entry) == PTL_OK) [[likely]] {
+        describe(interface, matching, arguments, list, *entry);
+        [[maybe_unused]] const bool is_open = open_region(arguments.entry, *entry);
+        LINTEL_ASSERT(is_open);
+        if ((arguments.entry.options & PTL_ME_EVENT_LINK_DISABLE) == 0)
+          post_link_event(*portal, *entry);
+        interface.note_room();
+        return PTL_OK;
+      }
+    }
+  }
+  if (entry == nullptr) entry = allocate_entry(interface, handle);
   if (entry == nullptr) [[unlikely]]
     return PTL_NO_SPACE;
   entry->pt_index = static_cast<uint16_t>(arguments.pt_index);
-  return append_to(interface, matching, *portal, *entry, arguments, list);
+  return append_to(interface, *portal, *entry, arguments, list);
 }
 
 }  // namespace lintel

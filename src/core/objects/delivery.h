@@ -6,6 +6,7 @@
 
 #include "core/objects/network_interface.h"
 #include "core/objects/portal_entry.h"
+#include "util/assert.h"
 
 namespace lintel {
 
@@ -94,9 +95,8 @@ void unlink_entry(PortalEntry& portal, ListEntry& entry) noexcept LINTEL_REQUIRE
 void settle_entry(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry,
                   bool unlink_reserved) noexcept LINTEL_REQUIRES(portal.lock);
 
-// Returns the slot of an entry that is off its list (or never was on one).
-[[gnu::always_inline]] inline void free_entry(NetworkInterface& interface, ListEntry& entry,
-                                              bool by_call) noexcept {
+// Ends the use of the slot of an entry that is off its list (or never was on one).
+[[gnu::always_inline]] inline void end_entry(ListEntry& entry, bool by_call) noexcept {
   entry.region.close();
   entry.state = EntryState::free;
   // Nobody else changes the generation of an entry in use.
@@ -104,7 +104,28 @@ void settle_entry(NetworkInterface& interface, PortalEntry& portal, ListEntry& e
   if (by_call)
     entry.end_told_of.store(generation & handle_generation_mask, std::memory_order_relaxed);
   entry.generation.store(generation + 1, std::memory_order_release);
+}
+// The same, and returns the slot.
+inline void free_entry(NetworkInterface& interface, ListEntry& entry, bool by_call) noexcept {
+  end_entry(entry, by_call);
   interface.entries().release(entry);
+}
+// The same for the next append to the portal table entry.
+[[gnu::always_inline]] inline void spare_entry(PortalEntry& portal, ListEntry& entry) noexcept
+    LINTEL_REQUIRES(portal.lock) {
+  end_entry(entry, false);
+  entry.next_in_list = portal.spare_entries.load(std::memory_order_relaxed);
+  portal.spare_entries.store(&entry, std::memory_order_relaxed);
+}
+// Takes a spare slot; nullptr: there is none.
+[[nodiscard, gnu::always_inline]] inline ListEntry* take_spare_entry(PortalEntry& portal) noexcept
+    LINTEL_REQUIRES(portal.lock) {
+  MatchNode* const first = portal.spare_entries.load(std::memory_order_relaxed);
+  if (first == nullptr) return nullptr;
+  portal.spare_entries.store(first->next_in_list, std::memory_order_relaxed);
+  auto* const entry = static_cast<ListEntry*>(first);
+  LINTEL_ASSERT(entry->state == EntryState::free);
+  return entry;
 }
 
 // Receiver of the report of an unexpected header: an entry that was appended, or a search that

@@ -59,6 +59,41 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept {
     portal.event_queue->queue.post(describe_entry(portal, entry, PTL_EVENT_LINK));
 }
 
+ListEntry* allocate_entry(NetworkInterface& interface, uint64_t* handle) noexcept {
+  uint32_t index = interface.entries().allocate();
+  if (index == Arena<ListEntry>::no_index) {
+    interface.release_spare_entries();
+    index = interface.entries().allocate();
+    if (index == Arena<ListEntry>::no_index) return nullptr;
+  }
+  ListEntry& entry = interface.entries().at(index);
+  begin_entry(interface, entry, handle);
+  return &entry;
+}
+
+int append_to(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry,
+              const EntryArguments& arguments, ptl_list_t list) noexcept {
+  describe(interface, interface.matching(), arguments, list, entry);
+  if (!open_region(arguments.entry, entry)) return drop_entry(interface, entry, PTL_ARG_INVALID);
+  portal.lock.lock();
+  if (list == PTL_PRIORITY_LIST && !portal.unexpected.empty())
+    return append_and_claim(interface, portal, entry);
+  int code = PTL_ARG_INVALID;
+  {
+    const LockGuard guard(portal.lock, std::adopt_lock);
+    if (portal.allocated) {
+      code = link_entry(interface, list == PTL_PRIORITY_LIST ? portal.priority : portal.overflow,
+                        entry);
+      if (code == PTL_OK) {
+        if (!entry.has(PTL_ME_EVENT_LINK_DISABLE)) post_link_event(portal, entry);
+        interface.note_room();
+        return PTL_OK;
+      }
+    }
+  }
+  return drop_entry(interface, entry, code);
+}
+
 int append_and_claim(NetworkInterface& interface, PortalEntry& portal, ListEntry& entry) noexcept {
   const TriggerHold
       hold;  // postpones what the counts of claimed headers trigger until after unlock

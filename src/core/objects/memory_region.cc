@@ -7,6 +7,10 @@
 #include <utility>
 
 #include "util/assert.h"
+#include "util/clock.h"
+#include "util/lock.h"
+#include "util/log.h"
+#include "util/spin_lock.h"
 
 namespace lintel {
 namespace {
@@ -35,6 +39,29 @@ constexpr uint64_t longest_allocation = uint64_t{1} << 44;
   }
   *total = sum;
   return true;
+}
+
+constinit SpinLock said_lock;
+constinit SaidRecently said;
+
+bool is_to_be_said(const std::byte* address) noexcept {
+  const LockGuard guard(said_lock);
+  return said.is_due(reinterpret_cast<uintptr_t>(address) | 1, now_ns());
+}
+
+// What is wrong with memory; "" if nothing is.
+const char* fault_of(const KindPiece& piece) noexcept {
+  if (piece.kind == nullptr)
+    return is_readable(piece.base, piece.length)
+               ? ""
+               : "are not mapped, or belong to a device whose driver is not in use";
+  DeviceAllocation allocation;
+  if (!piece.kind->describe(piece.base, &allocation))
+    return "are no memory of a device, or no more: freed, or the driver has failed";
+  const uint64_t end = allocation.base + allocation.length;
+  return piece.length > end - reinterpret_cast<uintptr_t>(piece.base)
+             ? "reach beyond their allocation of a device"
+             : "";
 }
 
 }  // namespace
@@ -117,6 +144,19 @@ KindPiece MemoryRegion::first_piece(uint64_t offset, uint64_t length) const noex
   return {piece.base, piece.length, kind_at(piece.base)};
 }
 
+void MemoryRegion::explain_fault(uint64_t offset, uint64_t length) const noexcept {
+  if (length == 0 || !contains(offset, length) || !is_to_be_said(address(offset))) return;
+  while (length != 0) {
+    const KindPiece piece = first_piece(offset, length);
+    if (const char* const fault = fault_of(piece); *fault != '\0')
+      return log_message(
+          LogLevel::error, "%llu bytes at %p %s: their operation ends as PTL_NI_SEGV",
+          static_cast<unsigned long long>(piece.length), static_cast<void*>(piece.base), fault);
+    offset += piece.length;
+    length -= piece.length;
+  }
+}
+
 // The element that holds the byte at `offset`, skipping empty ones; count_ at or beyond the end.
 MemoryRegion::Position MemoryRegion::locate(uint64_t offset) const noexcept {
   if (ends_ != nullptr) {
@@ -175,16 +215,19 @@ bool MemoryRegion::range_is_host(uint64_t offset, uint64_t length) const noexcep
                     [this](const std::byte* part, uint64_t) { return kind_at(part) == nullptr; });
 }
 
+// `own`: the side that belongs to the region. Its memory may have been freed, and another process'
+// memory be mapped in its place.
 bool MemoryRegion::copy_any(std::byte* to, const std::byte* from, uint64_t length,
-                            MemoryKind* kind) const noexcept {
+                            const std::byte* own) const noexcept {
+  MemoryKind* const kind = kind_at(own);
   if (kind == nullptr) return copy(to, from, length);
-  return length == 0 || kind->copy(to, from, length) == CopyStatus::done;
+  return length == 0 || (kind->owns(own) && kind->copy(to, from, length) == CopyStatus::done);
 }
 
 bool MemoryRegion::write_in_general(uint64_t offset, const std::byte* source,
                                     uint64_t length) const noexcept {
   const auto write = [&](std::byte* part, uint64_t bytes) {
-    return copy_any(part, std::exchange(source, source + bytes), bytes, kind_at(part));
+    return copy_any(part, std::exchange(source, source + bytes), bytes, part);
   };
   return is_contiguous() ? write(contiguous_address(offset), length)
                          : move_parts(offset, length, write);
@@ -193,7 +236,7 @@ bool MemoryRegion::write_in_general(uint64_t offset, const std::byte* source,
 bool MemoryRegion::read_in_general(uint64_t offset, std::byte* destination,
                                    uint64_t length) const noexcept {
   const auto read = [&](const std::byte* part, uint64_t bytes) {
-    return copy_any(std::exchange(destination, destination + bytes), part, bytes, kind_at(part));
+    return copy_any(std::exchange(destination, destination + bytes), part, bytes, part);
   };
   return is_contiguous() ? read(contiguous_address(offset), length)
                          : move_parts(offset, length, read);

@@ -98,6 +98,9 @@ class MemoryRegion {
   // range of one kind.
   [[nodiscard]] KindPiece first_piece(uint64_t offset, uint64_t length) const noexcept;
 
+  // Fault path. Writes why the range, which was not accessible, is not.
+  [[gnu::cold]] void explain_fault(uint64_t offset, uint64_t length) const noexcept;
+
   // Copies into and out of the region. False: the memory is not accessible (part of the destination
   // may have been written), or the range is not inside the region (nothing was written). A length
   // of zero within the region never fails. Source and region must not overlap.
@@ -159,7 +162,7 @@ class MemoryRegion {
   template <typename Move>
   [[nodiscard]] bool move_parts(uint64_t offset, uint64_t length, const Move& move) const noexcept;
   [[nodiscard]] bool copy_any(std::byte* to, const std::byte* from, uint64_t length,
-                              MemoryKind* kind) const noexcept;
+                              const std::byte* own) const noexcept;
   [[nodiscard]] bool write_in_general(uint64_t offset, const std::byte* source,
                                       uint64_t length) const noexcept;
   [[nodiscard]] bool read_in_general(uint64_t offset, std::byte* destination,

@@ -3,6 +3,7 @@
 
 #include <new>
 
+#include "core/objects/delivery.h"
 #include "core/objects/shared_ranks.h"
 #include "util/lock.h"
 #include "util/log.h"
@@ -68,6 +69,17 @@ PortalEntry* NetworkInterface::obtain_portal(uint32_t pt_index) noexcept {
   }
   portals_[pt_index].store(portal, std::memory_order_release);
   return portal;
+}
+
+void NetworkInterface::release_spare_entries() noexcept {
+  // One thread at a time: another one must not miss what the first has yet to return.
+  const LockGuard setup(setup_mutex);
+  for (const auto& slot : portals_) {
+    PortalEntry* const portal = slot.load(std::memory_order_acquire);
+    if (portal == nullptr) continue;
+    const LockGuard guard(portal->lock);
+    while (ListEntry* const entry = take_spare_entry(*portal)) pools_.entries.release(*entry);
+  }
 }
 
 }  // namespace lintel

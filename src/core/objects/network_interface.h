@@ -143,6 +143,9 @@ class NetworkInterface {
   // Set-up path, setup_mutex held: the same, made if this is its first use. nullptr: no memory.
   [[nodiscard]] PortalEntry* obtain_portal(uint32_t pt_index) noexcept;
 
+  // All entries are in use: returns those that portal table entries spare. No portal lock held.
+  void release_spare_entries() noexcept;
+
   // --- pools; guarded by themselves
   Arena<MemoryDescriptor>& descriptors() noexcept { return pools_.descriptors; }
   Arena<CountingEvent>& counters() noexcept { return pools_.counters; }

@@ -2,6 +2,7 @@
 // Message path. Messages to different entries are handled in parallel.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "core/matching/match_list.h"
@@ -32,6 +33,9 @@ struct alignas(64) PortalEntry {
   MatchList priority LINTEL_GUARDED_BY(lock);
   MatchList overflow LINTEL_GUARDED_BY(lock);
   UnexpectedList unexpected LINTEL_GUARDED_BY(lock);
+  // Entries that plain puts have used up, linked by next_in_list. The next appends take them
+  // without a locked instruction. Changed under the lock.
+  std::atomic<MatchNode*> spare_entries{nullptr};
 
   [[nodiscard]] bool flow_controlled() const noexcept LINTEL_REQUIRES(lock) {
     return (options & PTL_PT_FLOWCTRL) != 0;

@@ -50,14 +50,9 @@ ListEntry* take_reserved(NetworkInterface& interface, const HandleFields& handle
 }
 
 const char* reason_of(int code) noexcept {
-  switch (code) {
-    case PTL_NO_SPACE:
-      return "there is no memory";
-    case PTL_LIST_TOO_LONG:
-      return "max_list_size entries are on the list";
-    default:
-      return "the portal table entry must be allocated, and elements of PTL_IOVEC readable";
-  }
+  return code == PTL_LIST_TOO_LONG
+             ? "max_list_size entries are on the list"
+             : "the portal table entry must be allocated, and elements of PTL_IOVEC readable";
 }
 
 }  // namespace
@@ -91,7 +86,7 @@ void append_reserved(NetworkInterface& interface, const TriggeredEntry& argument
   if (portal == nullptr) return refuse({PTL_NI_UNDELIVERABLE, reason_of(PTL_ARG_INVALID)});
   counter = (description.options & counting_options) != 0 ? counted : nullptr;
   const int code =
-      append_to(interface, interface.matching(), *portal, *entry,
+      append_to(interface, *portal, *entry,
                 {description, counted, arguments.pt_index, arguments.user_ptr}, arguments.list);
   if (code != PTL_OK)
     report_failed_append(interface, arguments, counter, {PTL_NI_UNDELIVERABLE, reason_of(code)});

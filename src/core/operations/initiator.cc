@@ -48,6 +48,15 @@ bool has_host_memory(const Request& request) noexcept {
              : request.get.descriptor->region.is_host(request.get_offset, length);
 }
 
+// Says why memory of the request was not accessible.
+[[gnu::cold]] void explain_fault(const Request& request) noexcept {
+  const uint64_t length = request.header.length();
+  if (request.put.descriptor != nullptr)
+    request.put.descriptor->region.explain_fault(request.put_offset, length);
+  if (request.get.descriptor != nullptr)
+    request.get.descriptor->region.explain_fault(request.get_offset, length);
+}
+
 Protocol protocol_of(const Capabilities& capabilities, const Request& request) noexcept {
   const MessageKind kind = request.header.kind;
   if (kind != MessageKind::put && kind != MessageKind::get) return Protocol::eager;
@@ -261,6 +270,8 @@ bool Initiator::start_if_possible(NetworkInterface& interface, Peer& peer,
       help_sending(peer);
       break;
     case SendStatus::inaccessible:
+      explain_fault(request);
+      [[fallthrough]];
     case SendStatus::peer_failed:
       report_local_failure(
           request, *status == SendStatus::inaccessible ? PTL_NI_SEGV : PTL_NI_UNDELIVERABLE);
@@ -354,7 +365,10 @@ bool Initiator::send_queued(Peer& peer, Operation& operation) noexcept {
     return true;
   }
   operation.send_due = operation.put.descriptor != nullptr;
-  if (status == SendStatus::inaccessible) operation.fault = PTL_NI_SEGV;
+  if (status == SendStatus::inaccessible) {
+    operation.fault = PTL_NI_SEGV;
+    explain_fault(operation);
+  }
   if (status == SendStatus::peer_failed) operation.fault = PTL_NI_UNDELIVERABLE;
   return status != SendStatus::queue_full && status != SendStatus::connecting;
 }

@@ -118,6 +118,8 @@ void InitiatorAnswers::end_sending(Operation& operation, ptl_ni_fail_t fail) noe
   operation.send_due = false;
   if (operation.staged != nullptr) end_staging(operation);
   MemoryDescriptor* put = operation.put.descriptor;
+  if (fail == PTL_NI_SEGV) [[unlikely]]
+    put->region.explain_fault(operation.put_offset, operation.header.length());
   // The thread that sees the event may release the descriptor at once.
   put->pending.fetch_sub(1, std::memory_order_release);
   report_send(*put, operation.user_ptr, whole_result(operation), fail);
@@ -126,6 +128,8 @@ void InitiatorAnswers::end_sending(Operation& operation, ptl_ni_fail_t fail) noe
 // The memory of a get is used no more.
 void InitiatorAnswers::end_getting(Operation& operation, const AnswerResult& result) noexcept {
   MemoryDescriptor& get = *operation.get.descriptor;
+  if (result.fail == PTL_NI_SEGV) [[unlikely]]
+    get.region.explain_fault(operation.get_offset, operation.header.length());
   get.pending.fetch_sub(1, std::memory_order_release);
   report_reply(get, operation, result);
   operations_.end(operation);

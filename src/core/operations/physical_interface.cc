@@ -332,6 +332,8 @@ void PhysicalInterface::fail_peer(Peer& peer, const Link::Failure& failure) noex
   initiator_.answers().fail_all_of(peer);
   target_.transfers().fail_all_of(peer);
   target_.held().forget_initiator(peer);
+  if (peer.long_messages.device_ways != 0)
+    forget_allocations_of(peer.route.transport->process_of(*peer.route.link));
 }
 
 // Data of operations and transfers end with these.

@@ -93,7 +93,7 @@ template <typename Header>
       }
       if (entry->has(PTL_ME_USE_ONCE)) {
         portal->priority.remove(*entry);
-        free_entry(interface, *entry, false);
+        spare_entry(*portal, *entry);
       }
     }
   }

@@ -118,6 +118,8 @@ bool StagedStream::start_piece(Block& block) noexcept {
   CopyStatus status = CopyStatus::running;
   if (piece.kind == nullptr) {
     status = guarded_copy(to, from, piece.length) ? CopyStatus::done : CopyStatus::no_memory;
+  } else if ((is_direct_ || !has_import()) && !piece.kind->owns(piece.base)) {
+    status = CopyStatus::no_memory;
   } else if (settings_.end - settings_.begin <= synchronous_bytes) {
     status = piece.kind->copy(to, from, piece.length);
   } else {

@@ -318,6 +318,8 @@ void deliver_through(std::byte* fetched, const Arrival& arrival) noexcept
   NetworkInterface& interface = arrival.interface;
   ListEntry& entry = *arrival.entry;
   const bool moved = move(arrival, fetched);
+  if (!moved) [[unlikely]]
+    entry.region.explain_fault(arrival.placement.offset, arrival.placement.mlength);
   const Outcome outcome{.fail = moved ? PTL_NI_OK : PTL_NI_SEGV,
                         .mlength = moved ? arrival.placement.mlength : 0,
                         .offset = arrival.placement.offset,

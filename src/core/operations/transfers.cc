@@ -114,6 +114,8 @@ void Transfers::end(Transfer& transfer) noexcept {
   const bool ends_access =
       !answered && transfer.remote.count != 0 && !(peer_gone && transfer.ending);
   const bool unlink_reserved = transfer.place.reserved.unlink;
+  if (outcome.fail == PTL_NI_SEGV && !outcome.source_fault) [[unlikely]]
+    entry.region.explain_fault(transfer.place.offset, transfer.mlength);
 
   TriggerHold hold;  // a claim may be counted below, under the lock
   PendingCount count;

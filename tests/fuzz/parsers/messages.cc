@@ -1,6 +1,7 @@
 // Messages of a peer for the core, with operations of both sides in progress: valid requests and
 // answers, and others that no correct peer sends. The transport below is simulated. The input
-// decides what it refuses, fails and finishes.
+// decides what it refuses, fails and finishes. The fuzzer `devices` has memory of an accelerator,
+// and descriptions of that of the peer.
 #include <portals4.h>
 
 #include <functional>
@@ -9,7 +10,10 @@
 #include <vector>
 
 #include "core/library/library.h"
+#include "core/operations/device_import.h"
 #include "fuzz/parsers/input.h"
+#include "fuzz/parsers/made_up_driver.h"
+#include "memory_kind/driver_memory.h"
 #include "util/config.h"
 #include "util/log.h"
 
@@ -21,7 +25,14 @@ constexpr unsigned most_steps = 200;
 constexpr unsigned most_operations = 64;
 constexpr size_t memory_bytes = 64 << 10;
 
-Input* input = nullptr;  // of the current run
+#if defined(LINTEL_FUZZ_DEVICES)
+constexpr bool has_device = true;
+#else
+constexpr bool has_device = false;
+#endif
+
+Input* input = nullptr;          // of the current run
+MadeUpDriver* device = nullptr;  // if has_device
 
 class MadeUpTransport final : public Transport {
  public:
@@ -37,6 +48,9 @@ class MadeUpTransport final : public Transport {
     return &link;
   }
   [[nodiscard]] uint64_t incarnation(Link&) const noexcept override { return 1; }
+  [[nodiscard]] uint32_t process_of(Link&) const noexcept override {
+    return has_device ? MadeUpDriver::peer_process : 0;
+  }
   [[nodiscard]] SendStatus send(Link&, const MessageHeader& header, const Piece* pieces,
                                 unsigned count) noexcept override {
     if (fails) return SendStatus::peer_failed;
@@ -120,6 +134,11 @@ NetworkInterface& interface() {
     setenv("PTL_PROGRESS", "caller", 1);
     setenv("PTL_LOG_LEVEL", "error", 1);
     FUZZ_CHECK(initialize_library() == PTL_OK);
+    if (has_device) {
+      auto driver = std::make_unique<MadeUpDriver>(input);
+      device = driver.get();
+      use_kind(*new DriverMemory(std::move(driver)));
+    }
     NetworkInterface* made = nullptr;
     FUZZ_CHECK(open_interface(0, slot_matching, PTL_PID_ANY, nullptr, open_transports, &made) ==
                PTL_OK);
@@ -136,8 +155,10 @@ class Fuzzed {
     peer_.phys = {2, 2 + peers_used++ % 1000};
     FUZZ_CHECK(PtlEQAlloc(ni_, 4096, &events_) == PTL_OK);
     FUZZ_CHECK(PtlCTAlloc(ni_, &counter_) == PTL_OK);
-    ptl_md_t md{memory_.data(), memory_.size(), 0, events_, PTL_CT_NONE};
+    ptl_md_t md{has_device ? device->take(memory_bytes) : memory_.data(), memory_bytes, 0, events_,
+                PTL_CT_NONE};
     FUZZ_CHECK(PtlMDBind(ni_, &md, &with_events_) == PTL_OK);
+    md.start = memory_.data();
     md.options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY | PTL_MD_EVENT_SUCCESS_DISABLE |
                  PTL_MD_EVENT_SEND_DISABLE;
     md.eq_handle = PTL_EQ_NONE;
@@ -175,6 +196,10 @@ class Fuzzed {
   void hand_up(std::function<void(MessageSink&)> what) {
     transport->next = std::move(what);
     poll();
+  }
+  void hand_up(const MessageHeader& header, const std::byte* payload, size_t bytes) {
+    const InboundMessage message{header, payload, static_cast<uint32_t>(bytes)};
+    hand_up([&](MessageSink& sink) { sink.on_messages(transport->link, &message, 1); });
   }
   void poll() {
     physical().poller().exclusively([] { physical().poller().poll_once(); });
@@ -221,7 +246,7 @@ class Fuzzed {
         return;
       }
       default:
-        return deliver();
+        return has_device && input->flag() ? deliver_of_device() : deliver();
     }
   }
 
@@ -275,7 +300,8 @@ class Fuzzed {
     Entry& entry = entries_.emplace_back();
     entry.memory = std::make_unique<std::byte[]>(entry.length = input->take<uint16_t>() % 20000);
     ptl_me_t me{};
-    me.start = entry.memory.get();
+    me.start = has_device && entry.length != 0 && input->flag() ? device->take(entry.length)
+                                                                : entry.memory.get();
     me.length = entry.length;
     me.ct_handle = PTL_CT_NONE;
     me.uid = PTL_UID_ANY;
@@ -307,6 +333,24 @@ class Fuzzed {
     hand_up([&](MessageSink& sink) { sink.on_remote_done(*started.link, started.token, result); });
   }
 
+  // A long put or get from or to memory of the peer's device, whose description is mostly true.
+  void deliver_of_device() {
+    MessageHeader header{};
+    header.kind = input->flag() ? MessageKind::put : MessageKind::get;
+    header.flags = flag_remote_memory | slot_matching;
+    header.modes = names_device;
+    header.pt_index = 3;
+    header.match_bits = input->below(2);
+    header.remote_offset = input->byte();
+    header.set_length(input->take<uint16_t>() % 30000);
+    const uint64_t id = 1 + input->below(MadeUpDriver::peer_allocations);
+    DeviceDescription described{MadeUpDriver::exported(id), input->take<uint16_t>() % 30000u};
+    if (input->below(4) == 3) input->damage(&described, sizeof described, 2);
+    const std::unique_ptr<std::byte[]> exact(new std::byte[sizeof described]);
+    std::memcpy(exact.get(), &described, sizeof described);
+    hand_up(header, exact.get(), sizeof described);
+  }
+
   void deliver() {
     MessageHeader header{};
     header.kind = static_cast<MessageKind>(input->below(message_kinds + 1));
@@ -314,7 +358,8 @@ class Fuzzed {
     if (input->below(4) != 0) header.flags &= flag_remote_memory | flag_last | flag_overflow_list;
     const bool request = header.kind >= MessageKind::put && header.kind <= MessageKind::swap;
     // Mostly requests that pass the checks.
-    if (request && input->below(8) != 0) header.flags &= flag_remote_memory;
+    if (request && input->below(8) != 0)
+      header.flags = (header.flags & flag_remote_memory) | slot_matching;
     header.operation = input->byte();
     header.modes = input->byte();
     header.cookie = transport->cookies.empty() || input->below(8) == 0
@@ -334,8 +379,7 @@ class Fuzzed {
     // A copy without spare bytes, so that an access outside is detected.
     const std::unique_ptr<std::byte[]> exact(new std::byte[payload.size()]);
     if (!payload.empty()) std::memcpy(exact.get(), payload.data(), payload.size());
-    const InboundMessage message{header, exact.get(), static_cast<uint32_t>(payload.size())};
-    hand_up([&](MessageSink& sink) { sink.on_messages(transport->link, &message, 1); });
+    hand_up(header, exact.get(), payload.size());
   }
 
   // The peer dies: every operation ends, and all objects can be released.
@@ -351,6 +395,8 @@ class Fuzzed {
     }
     hand_up([](MessageSink& sink) { sink.on_peer_failed(transport->link); });
     for (unsigned i = 0; i < 8; ++i) poll();
+    // Copies that write may still be under way.
+    for (unsigned i = 0; has_device && i < most_steps && !input->is_empty(); ++i) poll();
     for (const Begun& operation : begun_) {
       FUZZ_CHECK(!operation.is_get || operation.reply == 1);
       FUZZ_CHECK(!operation.sends || operation.send == 1);
@@ -376,6 +422,7 @@ class Fuzzed {
     FUZZ_CHECK(PtlPTFree(ni_, portal_) == PTL_OK);
     FUZZ_CHECK(PtlCTFree(counter_) == PTL_OK);
     FUZZ_CHECK(PtlEQFree(events_) == PTL_OK);
+    if (has_device) device->reset();
   }
 
   struct Entry {

@@ -3,7 +3,8 @@
 # over: with libFuzzer in the preset fuzz; everywhere else a test that replays its corpus.
 
 # Random numbers of the kernel would make runs differ, so they are derived from a seed.
-set(parser_fuzzers frames network messages lanes segments jobs configuration)
+set(parser_fuzzers frames network messages devices lanes segments jobs configuration)
+set(source_of_devices messages)
 set(seeded_fuzzers frames network)
 if(LIBIBVERBS_FOUND)
   list(APPEND parser_fuzzers rdma)
@@ -14,7 +15,11 @@ set(fuzz_seconds 30 CACHE STRING "How long the test of each fuzzer runs in the p
 add_custom_target(parser_fuzzers)
 foreach(name ${parser_fuzzers})
   set(target fuzz_${name})
-  add_executable(${target} "${fuzzers_directory}/${name}.cc")
+  set(source ${name})
+  if(DEFINED source_of_${name})
+    set(source ${source_of_${name}})
+  endif()
+  add_executable(${target} "${fuzzers_directory}/${source}.cc")
   target_include_directories(
     ${target} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/pmix"
                       "${PROJECT_SOURCE_DIR}/include")
@@ -48,6 +53,7 @@ if(TARGET portals-crypto)
     fuzz_network PRIVATE LINTEL_HAS_CRYPTO
                          LINTEL_MODULE_DIRECTORY="${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/lintel")
 endif()
+target_compile_definitions(fuzz_devices PRIVATE LINTEL_FUZZ_DEVICES)
 target_sources(fuzz_jobs PRIVATE "${PROJECT_SOURCE_DIR}/pmix/job_values.cc"
                                  "${PROJECT_SOURCE_DIR}/pmix/hand_environment.cc"
                                  "${PROJECT_SOURCE_DIR}/pmix/shared_fetch.cc")

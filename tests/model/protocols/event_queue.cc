@@ -70,6 +70,17 @@ struct TwoReaders : Queue {
       got[reader] |= 1u << event.mlength;
     }
   }
+  // The same, several at a time.
+  template <unsigned reader>
+  void take_ready() {
+    ptl_event_t events[2];
+    unsigned count = 0;
+    if (queue.try_get_several(events, 2, count) != GetStatus::ok) return;
+    for (unsigned i = 0; i < count; ++i) {
+      require(payload[events[i].mlength] == 7, "what precedes the event is there");
+      got[reader] |= 1u << events[i].mlength;
+    }
+  }
   void once() { require((got[0] & got[1]) == 0, "no event was taken twice"); }
 };
 
@@ -93,6 +104,20 @@ struct OverwrittenIn : QueueOf<slots> {
 };
 
 using Overwritten = OverwrittenIn<2>;
+
+// The same, with a reader that takes several at a time.
+struct ReadyOverwritten : Overwritten {
+  void take_ready() {
+    ptl_event_t events[2];
+    unsigned count = 0;
+    if (queue.try_get_several(events, 2, count) != GetStatus::ok) return;
+    for (unsigned i = 0; i < count; ++i) {
+      require(events[i].mlength == i && events[i].remote_offset == i + 10,
+              "the oldest events are of one piece and in order");
+      require(payload[i] == 7, "what precedes the event is there");
+    }
+  }
+};
 
 // Two writers fill the same slot in two laps.
 struct Laps : OverwrittenIn<1> {
@@ -157,6 +182,11 @@ struct Reopened : QueueOf<1> {
     ptl_event_t event;
     static_cast<void>(queue.try_get(&event));
   }
+  void look_at_several() {
+    ptl_event_t events[2];
+    unsigned count = 0;
+    static_cast<void>(queue.try_get_several(events, 2, count));
+  }
   void look_slowly() {
     ptl_event_t event;
     static_cast<void>(queue.get_slowly(&event));
@@ -179,11 +209,18 @@ Protocol event_queue() {
            "two readers",
            {&TwoReaders::post_all<0, 1>, &TwoReaders::take_any<0>, &TwoReaders::take_any<1>},
            &TwoReaders::once),
+       share<TwoReaders>(
+           "a reader of several",
+           {&TwoReaders::post_all<0, 1>, &TwoReaders::take_any<0>, &TwoReaders::take_ready<1>},
+           &TwoReaders::once),
+       share<ReadyOverwritten>("several overwritten", {&ReadyOverwritten::take_ready,
+                                                       &ReadyOverwritten::post_all<0, 1, 2>}),
        share<Overwritten>("overwritten",
                           {&Overwritten::take_until<2>, &Overwritten::post_all<0, 1, 2>}),
        share<Laps>("two writers, one slot", {&Laps::take, &Laps::post_first, &Laps::post_second}),
        share<Reserved>("reserved", {&Reserved::take_three, &Reserved::post_reserved}),
        share<Reopened>("opened anew", {&Reopened::look, &Reopened::look_slowly, &Reopened::reopen}),
+       share<Reopened>("opened anew, several", {&Reopened::look_at_several, &Reopened::reopen}),
        share<Freed>("awaited and freed", {&Freed::await, &Freed::free})},
       {}};
 }

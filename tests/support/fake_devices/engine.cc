@@ -26,6 +26,8 @@
 
 namespace lintel::fake_devices {
 
+using Clock = std::chrono::steady_clock;
+
 // Work of a queue: a copy, or an event that tells that all before it has ended.
 struct Work {
   std::byte* to = nullptr;
@@ -37,12 +39,14 @@ struct Work {
 class Queue {
  public:
   std::deque<Work> work;
-  bool is_busy = false;  // the thread has taken work
+  bool is_busy = false;      // the thread has taken work
+  Clock::time_point ends{};  // with a rate: when all copies have ended
 };
 
 class Event {
  public:
   bool ended = true;  // one that was never recorded has ended
+  Clock::time_point ends{};
 };
 
 namespace {
@@ -101,12 +105,13 @@ class Machine {
  private:
   void work();
 
-  std::array<Setting, 7> settings_{{{"COUNT", 1},
+  std::array<Setting, 8> settings_{{{"COUNT", 1},
                                     {"SEED", 1},
                                     {"DELAY_US", 20},
                                     {"NO_MEMORY", 0},
                                     {"NO_PEER", 0},
                                     {"NO_EXPORT", 0},
+                                    {"MIB_PER_S", 0},
                                     {"LOSE_AFTER", 0}}};
   uintptr_t space_;
   uint64_t next_id_ = 1;
@@ -345,6 +350,11 @@ Result copy(Queue* queue, uintptr_t to, uintptr_t from, size_t bytes) {
   if (all.reach(to, bytes, &work.to, &to_host) != Result::ok ||
       all.reach(from, bytes, &source, &from_host) != Result::ok)
     return Result::invalid;
+  if (const uint64_t rate = all.setting("MIB_PER_S"); rate != 0) {
+    queue->ends = std::max(queue->ends, Clock::now()) +
+                  std::chrono::nanoseconds(bytes * 1'000'000'000 / (rate << 20));
+    return Result::ok;
+  }
   work.from = source;
   work.bytes = bytes;
   queue->work.push_back(work);
@@ -360,6 +370,8 @@ Result record(Queue* queue, Event* event) {
   Machine& all = machine();
   const std::lock_guard held(all.lock);
   if (all.is_lost) return Result::lost;
+  event->ends = queue->ends;
+  if (all.setting("MIB_PER_S") != 0) return Result::ok;
   event->ended = false;
   Work work;
   work.event = event;
@@ -372,13 +384,14 @@ Result state_of(Event* event) {
   Machine& all = machine();
   const std::lock_guard held(all.lock);
   if (all.is_lost) return Result::lost;
-  return event->ended ? Result::ok : Result::running;
+  return event->ended && Clock::now() >= event->ends ? Result::ok : Result::running;
 }
 
 Result wait(Queue* queue) {
   Machine& all = machine();
   std::unique_lock held(all.lock);
   all.wait_until_empty(held, queue);
+  while (Clock::now() < queue->ends) continue;
   return all.is_lost ? Result::lost : Result::ok;
 }
 

@@ -15,6 +15,9 @@
 //   NO_MEMORY  1: allocations fail
 //   NO_PEER    1: allocations of other processes cannot be mapped
 //   NO_EXPORT  1: allocations cannot be exported
+//   MIB_PER_S  n: copies move nothing, cost the processor nothing, and take as long as at this
+//   rate:
+//              for measurements of what else they cost (0: they are real)
 //   LOSE_AFTER n: the n-th copy from now on fails, and everything after it (0: never)
 #pragma once
 

@@ -80,7 +80,7 @@ struct InUse {
 // --- faults
 
 // The `nth` call of this function from now on fails with `error`, and so do the `times` - 1 calls
-// after it.
+// after it. A refusal of work requests with EINVAL does not say which, as rxe in some states.
 void fail_call(const std::string& function, int error, unsigned nth = 1, unsigned times = 1);
 
 // The next work request for which `which` is true fails with `status`, and so does its queue pair.

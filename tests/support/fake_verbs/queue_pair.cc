@@ -120,7 +120,7 @@ int post_send(ibv_qp* base, ibv_send_wr* requests, ibv_send_wr** refused) {
     error = call_fault("ibv_post_send");
     if (error == 0) error = take_send(pair, *request);
     if (error == 0 && !pair.sends.empty()) pair.sends.back().chained = request != requests;
-    if (error != 0) *refused = request;
+    if (error != 0) *refused = error == EINVAL ? nullptr : request;
   }
   work();
   return error;
@@ -137,7 +137,7 @@ int post_recv(ibv_qp* base, ibv_recv_wr* requests, ibv_recv_wr** refused) {
     if (error == 0)
       error =
           take_receive(pair.receives, pair.limits.max_recv_wr, pair.limits.max_recv_sge, *request);
-    if (error != 0) *refused = request;
+    if (error != 0) *refused = error == EINVAL ? nullptr : request;
   }
   work();
   return error;
