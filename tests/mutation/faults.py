@@ -66,6 +66,7 @@ FAULTS = [Fault(*fault) for fault in (
     (SHM + "receive_lanes.cc", "if (lane.consumer.ready()) {\n      make_hot(lane);\n      return false;\n    }", "", "a process sleeps although a message waits"),
     (SHM + "receive_lanes.cc", "if (malformed) [[unlikely]]\n    report_malformed(sink, lane);", "", "a malformed message is ignored"),
     # matching, events
+    (CORE + "objects/list_operations.cc", "interface.limit_spare_entries();", "", "spare entries of many portal table entries add up"),
     (CORE + "objects/list_operations.cc", "interface.release_spare_entries();", "", "spare entries count as used"),
     (CORE + "matching/match_list.h", "if (not_indexed_ == &node) not_indexed_ = next;", "", "an entry that has left its list is indexed"),
     (CORE + "matching/match_list.h", "(node != head_ && accepts(*node))", "accepts(*node)", "a rejected entry is offered twice"),

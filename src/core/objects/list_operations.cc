@@ -60,6 +60,7 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept {
 }
 
 ListEntry* allocate_entry(NetworkInterface& interface, uint64_t* handle) noexcept {
+  interface.limit_spare_entries();
   uint32_t index = interface.entries().allocate();
   if (index == Arena<ListEntry>::no_index) {
     interface.release_spare_entries();

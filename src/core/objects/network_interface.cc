@@ -71,6 +71,14 @@ PortalEntry* NetworkInterface::obtain_portal(uint32_t pt_index) noexcept {
   return portal;
 }
 
+void NetworkInterface::limit_spare_entries() noexcept {
+  uint32_t limit = next_release_.load(std::memory_order_relaxed);
+  if (pools_.entries.high_water() >= limit &&
+      next_release_.compare_exchange_strong(limit, limit + entries_between_releases,
+                                            std::memory_order_relaxed))
+    release_spare_entries();
+}
+
 void NetworkInterface::release_spare_entries() noexcept {
   // One thread at a time: another one must not miss what the first has yet to return.
   const LockGuard setup(setup_mutex);

@@ -143,8 +143,11 @@ class NetworkInterface {
   // Set-up path, setup_mutex held: the same, made if this is its first use. nullptr: no memory.
   [[nodiscard]] PortalEntry* obtain_portal(uint32_t pt_index) noexcept;
 
-  // All entries are in use: returns those that portal table entries spare. No portal lock held.
+  // Returns the entries that portal table entries spare. No portal lock held.
   void release_spare_entries() noexcept;
+  // The same whenever many more entries have been used than ever: those that are spared do not add
+  // up.
+  void limit_spare_entries() noexcept;
 
   // --- pools; guarded by themselves
   Arena<MemoryDescriptor>& descriptors() noexcept { return pools_.descriptors; }
@@ -190,6 +193,9 @@ class NetworkInterface {
   const uint8_t incarnation_;
   ptl_ni_limits_t limits_{};
   InterfacePools pools_;
+  static constexpr uint32_t entries_between_releases = 1024;
+  // Number of entries ever used, see limit_spare_entries().
+  std::atomic<uint32_t> next_release_{entries_between_releases};
   std::atomic<PortalEntry*> portals_[largest_pt_index + 1] = {};
 };
 
