@@ -324,6 +324,11 @@ void publish(Rank& rank, const ExportedAllocation& exported) {
   rank.publish(0, halves[0]);
   rank.publish(1, halves[1]);
 }
+void export_and_publish(Rank& rank, const DeviceBuffer& buffer) {
+  ExportedAllocation exported;
+  ASSERT_TRUE(kind_at(buffer.data()).export_allocation(described(buffer.data()), &exported));
+  publish(rank, exported);
+}
 
 ExportedAllocation published(Rank& rank) {
   const std::array<std::byte, 64> halves[2] = {rank.published<std::array<std::byte, 64>>(0, 0),
@@ -407,9 +412,7 @@ TEST_P(MemoryKindTest, GivesUpMappingsOfAProcessThatHasGone) {
     DeviceBuffer buffer(accelerator, 4096);
     MemoryKind& kind = kind_at(buffer.data());
     if (rank.index() == 0) {
-      ExportedAllocation exported;
-      ASSERT_TRUE(kind.export_allocation(described(buffer.data()), &exported));
-      publish(rank, exported);
+      export_and_publish(rank, buffer);
     }
     rank.barrier();
     if (rank.index() == 1) {
@@ -435,9 +438,7 @@ TEST_P(MemoryKindTest, RefusesForgedExports) {
     DeviceBuffer buffer(accelerator, 4096);
     MemoryKind& kind = kind_at(buffer.data());
     if (rank.index() == 0) {
-      ExportedAllocation exported;
-      ASSERT_TRUE(kind.export_allocation(described(buffer.data()), &exported));
-      publish(rank, exported);
+      export_and_publish(rank, buffer);
     }
     rank.barrier();
     if (rank.index() == 1) {
