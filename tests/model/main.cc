@@ -16,6 +16,7 @@ struct Verdict {
   std::string error;
   std::string trace;
   uint64_t executions = 0;
+  uint64_t buffered = 0;
   uint64_t blocked = 0;
   uint64_t cut = 0;
   double seconds = 0;
@@ -34,12 +35,14 @@ Verdict explore(const Protocol& protocol, bool tells) {
     Explorer explorer(sites);
     const Result result = explorer.run(scenario);
     verdict.executions += result.executions;
+    verdict.buffered += result.buffered;
     verdict.blocked += result.blocked;
     verdict.cut += result.cut;
     verdict.seconds += result.seconds;
     if (tells)
-      std::printf("  %-52s %7lu executions, %lu incomplete, %lu cut, %.2f s\n",
+      std::printf("  %-52s %7lu executions, %lu with load buffering, %lu incomplete, %lu cut, %.2f s\n",
                   scenario.name.c_str(), static_cast<unsigned long>(result.executions),
+                  static_cast<unsigned long>(result.buffered),
                   static_cast<unsigned long>(result.blocked),
                   static_cast<unsigned long>(result.cut), result.seconds);
     if (result.error.empty() && tells && !is_counted_right(scenario, result.executions))
@@ -94,8 +97,9 @@ bool check(const Protocol& protocol, const char* shown) {
     right = false;
     std::printf("  WRONG: no such order: %s\n", protocol.unnoticed[i].order);
   }
-  std::printf("  %lu executions, %zu weaker orders, %u noticed, %.2f s\n",
-              static_cast<unsigned long>(strong.executions), weakenings.size(), found, seconds);
+  std::printf("  %lu executions, %lu with load buffering, %zu weaker orders, %u noticed, %.2f s\n",
+              static_cast<unsigned long>(strong.executions),
+              static_cast<unsigned long>(strong.buffered), weakenings.size(), found, seconds);
   return right;
 }
 

@@ -39,11 +39,6 @@ void keep_per_thread(ThreadLocal variable) {
   Explorer::current()->in_model = true;
 }
 void* allocate(size_t bytes) { return Explorer::current()->allocate(bytes); }
-void forbid_load_buffering(const void* start, size_t bytes) {
-  Explorer::current()->in_model = false;
-  Explorer::current()->add_ordered(start, bytes);
-  Explorer::current()->in_model = true;
-}
 void outcome(const std::string& text) {
   Explorer::current()->in_model = false;
   Explorer::current()->add_outcome(text);
@@ -68,13 +63,34 @@ Result Explorer::run(const Scenario& scenario, uint64_t limit) {
     getcontext(&thread.context);
   }
   Result result;
-  open_.assign(1, Graph());
+  // Until no location proves to be shared that was not taken for shared.
+  for (bool done = false; !done;) {
+    result = {};
+    stores_.clear();
+    open_.assign(1, Graph());
+    done = explore(scenario, limit, result);
+    for (const Promise& promise : promises()) {
+      if (!done || !result.error.empty()) break;
+      promise_ = &promise;
+      open_.assign(1, Graph());
+      open_.front().promise(promise.location, promise.value);
+      done = explore(scenario, limit, result);
+    }
+    promise_ = nullptr;
+  }
+  current_ = nullptr;
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+// False: has to begin anew.
+bool Explorer::explore(const Scenario& scenario, uint64_t limit, Result& result) {
   while (!open_.empty()) {
     graph_ = std::move(open_.back());
     open_.pop_back();
     switch (execute(scenario)) {
       case End::complete:
-        ++result.executions;
+        ++(promise_ == nullptr ? result.executions : result.buffered);
         result.outcomes.insert(outcome_);
         break;
       case End::blocked:
@@ -86,25 +102,38 @@ Result Explorer::run(const Scenario& scenario, uint64_t limit) {
       case End::abandoned:
         break;
       case End::restart:
-        result = {};
-        open_.assign(1, Graph());
-        break;
+        return false;
       case End::failed:
         result.error = error_;
         sites_.name_all(racy_site_);
         result.trace = trace_of(graph_, sites_);
         if (racy_site_ != 0) result.trace += "  race at " + sites_.line_of(racy_site_) + "\n";
-        open_.clear();
-        break;
+        return true;
     }
-    if (result.executions + result.blocked + result.cut >= limit) {
+    if (result.executions + result.buffered + result.blocked + result.cut >= limit) {
       result.error = "too many executions";
       break;
     }
   }
-  current_ = nullptr;
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return result;
+  return true;
+}
+
+// Of the stores that were seen, those that another thread may read early.
+std::vector<Explorer::Promise> Explorer::promises() const {
+  std::vector<Promise> found;
+  for (const auto& [address, location] : locations_) {
+    if (address >= futex_queue) continue;
+    for (const Promise& store : stores_) {
+      const unsigned readers = store.releases ? location.relaxed_readers : location.readers;
+      if (store.location != location.number || (readers & ~(1u << store.thread)) == 0) continue;
+      // With and without a release: once.
+      if (store.releases && !found.empty() && found.back().thread == store.thread &&
+          found.back().value == store.value && found.back().location == store.location)
+        continue;
+      found.push_back(store);
+    }
+  }
+  return found;
 }
 
 void Explorer::start_thread() { current_->enter_thread(); }
@@ -152,16 +181,25 @@ void Explorer::end_execution(End end) {
 }
 
 void Explorer::fail(const std::string& what) {
-  if (end_ != End::failed) error_ = what;
+  if (error_.empty()) error_ = what;
+  // The promise must still be kept.
+  if (in_thread() && promise_ != nullptr) pause(State::ended);
   if (in_thread()) end_execution(End::failed);
   end_ = End::failed;
+}
+
+// What follows a data race may differ.
+void Explorer::fail_replay() {
+  if (!error_.empty()) end_execution(End::abandoned);
+  error_ = "the model is not deterministic";
+  end_execution(End::failed);
 }
 
 Explorer::End Explorer::execute(const Scenario& scenario) {
   memory_.reset();
   thread_locals().clear();
   outcome_.clear();
-  ordered_.clear();
+  error_.clear();
   racy_site_ = 0;
   written_.clear();
   running_ = extends_ = -1;
@@ -208,6 +246,10 @@ Explorer::End Explorer::execute(const Scenario& scenario) {
     switch_to(extends_);
     if (end_ != End::complete) return end_;
   }
+  if (promise_ != nullptr) {
+    if (!graph_.is_promise_kept()) return End::abandoned;
+    if (!error_.empty()) return End::failed;
+  }
   bool blocked = false;
   bool stuck = true;
   for (unsigned i = 0; i < threads_.size(); ++i) {
@@ -232,7 +274,7 @@ Explorer::End Explorer::execute(const Scenario& scenario) {
 
 bool Explorer::has_executed(EventId id) const noexcept {
   const Event& event = graph_.at(id);
-  return event.index < threads_[event.thread].executed;
+  return event.thread == promised_thread || event.index < threads_[event.thread].executed;
 }
 
 bool Explorer::is_stuck(unsigned number) const {
@@ -302,7 +344,7 @@ const Event* Explorer::repeated(const Event& event) {
   const Event& found = graph_.at(graph_.id_of(number, thread.executed));
   if (found.kind != event.kind || found.site != event.site ||
       (found.kind != Kind::fence && found.location != event.location))
-    fail("the model is not deterministic");
+    fail_replay();
   return &found;
 }
 
@@ -351,10 +393,14 @@ void Explorer::step_store(Event event) {
   event.kind = Kind::store;
   event.thread = static_cast<uint8_t>(number);
   if (const Event* found = repeated(event); found != nullptr) {
-    if (found->value != event.value) fail("the model is not deterministic");
+    if (found->value != event.value) fail_replay();
   } else {
     await_turn(event.exclusive);
-    if (is_load_buffered(event)) fail("load buffering");
+    if (promise_ != nullptr && promise_->thread == number &&
+        promise_->location == event.location && promise_->value == event.value) {
+      Graph graph = graph_;
+      if (graph.fulfil(event)) open_.push_back(std::move(graph));
+    }
     for (size_t i = 0; i < graph_.events().size(); ++i) {
       const Event& load = graph_.events()[i];
       if (load.kind != Kind::load || load.location != event.location || load.thread == number)
@@ -381,19 +427,19 @@ void Explorer::step_store(Event event) {
     }
     if (!first) end_execution(End::abandoned);
     graph_ = std::move(*first);
+    note_promise(graph_.events().back());
   }
   complete_step();
 }
 
-// A load by which the store came about may read the store, unless it happens before.
-bool Explorer::is_load_buffered(const Event& store) const {
-  if (!store.ordered) return false;
-  const Event* const last = graph_.last_of(store.thread);
-  if (last == nullptr) return false;
-  return std::any_of(graph_.events().begin(), graph_.events().end(), [&](const Event& load) {
-    return load.kind == Kind::load && load.location == store.location &&
-           load.index < last->prefix[load.thread] && load.index >= last->before[load.thread];
-  });
+// Not of a thread that has loaded nothing: no load is buffered there.
+void Explorer::note_promise(const Event& store) {
+  if (promise_ != nullptr || store.site == 0) return;
+  for (unsigned i = 0; i < store.index; ++i)
+    if (graph_.at(graph_.id_of(store.thread, i)).kind == Kind::load) {
+      stores_.insert({store.location, store.value, store.thread, store.message != Clock{}});
+      return;
+    }
 }
 
 void Explorer::fence(Order order, uintptr_t site) {
@@ -455,7 +501,8 @@ void Explorer::look_for_loop() {
 
 uint64_t Explorer::load(const Access& access, Order order) {
   construct_locations();
-  const Location& location = location_of(access, true, false);
+  Location& location = location_of(access, true, false);
+  if (!acquires(order)) location.relaxed_readers |= static_cast<uint8_t>(1u << running_);
   note(access, SharedMemory::Use::atomic_read);
   if (!location.is_shared()) return read_memory(access.address, access.bytes);
   Event event = event_of(access, location);
@@ -483,7 +530,9 @@ void Explorer::store(const Access& access, Order order, uint64_t value) {
 uint64_t Explorer::exchange(const Access& access, const Exchange& exchange,
                             const std::function<uint64_t(uint64_t)>& compute) {
   construct_locations();
-  const Location& location = location_of(access, true, true);
+  Location& location = location_of(access, true, true);
+  if (!acquires(exchange.success) || !acquires(exchange.failure))
+    location.relaxed_readers |= static_cast<uint8_t>(1u << running_);
   const bool in_memory = access.address < futex_queue;
   if (in_memory) note(access, SharedMemory::Use::atomic_write);
   const auto succeeds = [&](uint64_t value) {
@@ -523,9 +572,6 @@ Event Explorer::event_of(const Access& access, const Location& location) const n
   event.value = location.first_value;
   event.mask = mask_of(access.bytes);
   event.site = access.site;
-  for (const Written& range : ordered_)
-    event.ordered |=
-        access.address >= range.address && access.address < range.address + range.bytes;
   return event;
 }
 
@@ -537,7 +583,7 @@ void Explorer::note(const Access& access, SharedMemory::Use use) {
   const Clock clock =
       executed == 0 ? Clock{} : graph_.at(graph_.id_of(number, executed - 1)).before;
   if (memory_.use(access.address, access.bytes, use, number, clock, executed)) {
-    racy_site_ = access.site;
+    if (racy_site_ == 0) racy_site_ = access.site;
     fail("data race");
   }
 }

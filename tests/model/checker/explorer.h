@@ -13,6 +13,11 @@
 // end, the threads are deadlocked. The same holds for a futex. Waits have no timeout, so a lost
 // wake-up is a deadlock. The lock of the kernel orders wake-ups and waits of a futex, and each
 // wake-up wakes all. compare_exchange_weak does not fail without reason.
+//
+// Then, load buffering: the exploration is repeated for each store that some execution had, with
+// this store promised (graph.h). Only executions count in which the thread fulfils the promise with
+// the same value. So values come out of thin air nowhere: a store is promised only if it came about
+// without load buffering before. One store is promised at a time, and none that would wake a futex.
 #pragma once
 
 #include <setjmp.h>
@@ -36,6 +41,7 @@ namespace lintel::model {
 
 struct Result {
   uint64_t executions = 0;  // complete
+  uint64_t buffered = 0;    // further ones, with load buffering
   uint64_t blocked = 0;     // in which a thread waits for what comes in another one
   uint64_t cut = 0;         // with too many operations
   std::string trace;
@@ -75,9 +81,6 @@ class Explorer {
   void futex_wake(const Access& word);
   void fail(const std::string& what);
   void add_outcome(const std::string& outcome) { outcome_ += outcome; }
-  void add_ordered(const void* start, size_t bytes) {
-    ordered_.push_back({reinterpret_cast<uintptr_t>(start), bytes});
-  }
   [[nodiscard]] void* allocate(size_t bytes) { return memory_.allocate(running_ + 1, bytes); }
   [[nodiscard]] bool owns(const void* address) const noexcept { return memory_.owns(address); }
 
@@ -105,6 +108,7 @@ class Explorer {
     unsigned bytes = 0;
     uint8_t readers = 0;
     uint8_t writers = 0;
+    uint8_t relaxed_readers = 0;
     bool awaited = false;  // in a loop
     [[nodiscard]] bool is_shared() const noexcept {
       if (awaited) return true;
@@ -112,7 +116,16 @@ class Explorer {
     }
   };
   enum class End : uint8_t { complete, blocked, cut, failed, abandoned, restart };
+  struct Promise {
+    uint16_t location;
+    uint64_t value;
+    unsigned thread;
+    bool releases;
+    auto operator<=>(const Promise&) const = default;
+  };
 
+  [[nodiscard]] bool explore(const Scenario& scenario, uint64_t limit, Result& result);
+  [[nodiscard]] std::vector<Promise> promises() const;
   void enter_thread();
   static void start_thread();
   [[nodiscard]] End execute(const Scenario& scenario);
@@ -121,10 +134,11 @@ class Explorer {
   void pause(State state);
   void await_turn(bool completes_exchange);
   [[noreturn]] void end_execution(End end);
+  [[noreturn]] void fail_replay();
   Location& location_of(const Access& access, bool reads, bool writes);
   [[nodiscard]] Event event_of(const Access& access, const Location& location) const noexcept;
   [[nodiscard]] const Event* repeated(const Event& event);
-  [[nodiscard]] bool is_load_buffered(const Event& store) const;
+  void note_promise(const Event& store);
   [[nodiscard]] bool has_executed(EventId id) const noexcept;
   void complete_step() noexcept;
   uint64_t step_load(Event event);
@@ -141,6 +155,8 @@ class Explorer {
   const Scenario* scenario_ = nullptr;
   Graph graph_;
   std::vector<Graph> open_;
+  std::set<Promise> stores_;  // that may be promised
+  const Promise* promise_ = nullptr;
   std::vector<Thread> threads_;
   jmp_buf scheduler_{};
   int running_ = -1;
@@ -154,7 +170,6 @@ class Explorer {
     uintptr_t address;
     size_t bytes;
   };
-  std::vector<Written> ordered_;  // see forbid_load_buffering()
   std::vector<Written> written_;  // plainly by the running thread since its last operation
   uintptr_t racy_site_ = 0;
 };

@@ -4,10 +4,11 @@
 
 namespace lintel::model {
 
-namespace {
 bool acquires(Order order) noexcept {
   return order == Order::acquire || order == Order::acq_rel || order == Order::seq_cst;
 }
+
+namespace {
 bool releases(Order order) noexcept {
   return order == Order::release || order == Order::acq_rel || order == Order::seq_cst;
 }
@@ -30,7 +31,7 @@ EventId Graph::last_store(uint16_t location) const noexcept {
   EventId last = initial;
   for (size_t i = 0; i < events_.size(); ++i) {
     const Event& event = events_[i];
-    if (event.kind == Kind::store && event.location == location &&
+    if (event.kind == Kind::store && event.location == location && !event.fulfils &&
         (last == initial || event.place > at(last).place))
       last = static_cast<EventId>(i);
   }
@@ -95,6 +96,40 @@ void Graph::add_store(Event event, unsigned place) noexcept {
   add(event);
 }
 
+void Graph::promise(uint16_t location, uint64_t value) noexcept {
+  Event store;
+  store.kind = Kind::store;
+  store.order = Order::release;  // so that clocks tell who acquired it
+  store.thread = promised_thread;
+  store.location = location;
+  store.value = value;
+  add_store(store, 1);
+}
+
+bool Graph::fulfil(Event store) noexcept {
+  const Event& promised = events_.front();
+  const Event* const previous = last_of(store.thread);
+  if (previous == nullptr || std::ranges::any_of(events_, &Event::fulfils)) return false;
+  const bool is_buffered = std::ranges::any_of(events_, [&](const Event& load) {
+    return load.kind == Kind::load && load.from == 0 && load.index < previous->prefix[load.thread];
+  });
+  if (!is_buffered || view(store.thread, length(store.thread), store.location) >= promised.place)
+    return false;
+  if (store.exclusive && place_of(*previous) + 1 != promised.place) return false;
+  store.fulfils = true;
+  store.place = promised.place;
+  add(store);
+  return has_total_order();
+}
+
+bool Graph::is_promise_kept() const noexcept {
+  const auto store = std::ranges::find_if(events_, &Event::fulfils);
+  if (store == events_.end()) return false;
+  return store->message == Clock{} || std::ranges::none_of(events_, [](const Event& event) {
+    return event.thread != promised_thread && event.before[promised_thread] != 0;
+  });
+}
+
 unsigned Graph::view(unsigned thread, unsigned length, uint16_t location) const noexcept {
   if (length == 0) return 0;
   const Clock& before = at(threads_[thread][length - 1]).before;
@@ -111,7 +146,7 @@ std::vector<EventId> Graph::sources(const Event& load) const {
   std::vector<EventId> found;
   for (size_t i = 0; i < events_.size(); ++i)
     if (events_[i].kind == Kind::store && events_[i].location == load.location &&
-        events_[i].place >= least)
+        events_[i].place >= least && !events_[i].fulfils)
       found.push_back(static_cast<EventId>(i));
   std::sort(found.begin(), found.end(),
             [this](EventId a, EventId b) { return at(a).place > at(b).place; });
@@ -139,6 +174,8 @@ std::vector<unsigned> Graph::places(const Event& store) const {
 bool Graph::was_added_last(EventId event, const Clock& prefix) const noexcept {
   const Event& of = at(event);
   if (of.kind == Kind::fence) return true;
+  // The thread could also have gone on without fulfilling.
+  if (of.fulfils) return false;
   const unsigned place = place_of(of);
   for (size_t i = 0; i < events_.size(); ++i) {
     const Event& other = events_[i];

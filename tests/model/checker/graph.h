@@ -7,12 +7,12 @@
 // them.
 //
 // The last rule excludes load buffering: no load takes a value from the future. C++ and Arm allow
-// that where the load is relaxed and not ordered with later stores of its thread. In this library
-// it could matter where memory is used again: a store to a place that was given back might be read
-// by a load from before that. For plain memory this is a data race, which is noticed. For atomic
-// variables, such as the cookies of acknowledgements, see forbid_load_buffering(). The thread that
-// stores needs no order beyond its condition, since no processor stores before a condition is
-// known.
+// that. So a graph may have one promised store (Kang and others, "A promising semantics for
+// relaxed-memory concurrency"): it is there from the start, as if it were of a thread of its own,
+// and every load may read it. It counts for nothing but the coherence of those that read it until
+// its thread fulfils it. Loads must not happen before what they read, and nothing else is asked:
+// C++ lets stores precede any earlier operation of their thread, also acquiring ones, if no other
+// thread could tell by happens-before. Arm lets fewer.
 //
 // Asymmetric fences follow the proposal P1202 for C++: a light fence is ordered with every heavy
 // one as two seq_cst fences are, and orders nothing else. That is what a compiler barrier and
@@ -27,11 +27,13 @@
 
 namespace lintel::model {
 
-inline constexpr unsigned most_threads = 4;
+inline constexpr unsigned most_threads = 5;
+inline constexpr unsigned promised_thread = most_threads - 1;  // has the promised store only
 inline constexpr unsigned most_events = 250;  // of one execution
 
 enum class Order : uint8_t { relaxed, acquire, release, acq_rel, seq_cst, light, heavy };
 enum class Kind : uint8_t { load, store, fence };
+[[nodiscard]] bool acquires(Order order) noexcept;
 
 // Number of events per thread that come before.
 using Clock = std::array<uint8_t, most_threads>;
@@ -53,7 +55,7 @@ struct Event {
   Order order = Order::relaxed;
   bool exclusive = false;  // load or store of a read-modify-write operation; the store follows
   bool exchanges = false;  // a load with `exchange`
-  bool ordered = false;    // see forbid_load_buffering()
+  bool fulfils = false;    // a store that is the promised one, in its thread and with its place
   uint8_t thread = 0;
   uint8_t index = 0;  // in its thread
   uint8_t place = 0;  // stores: in the modification order; the initial value has place 0
@@ -91,6 +93,13 @@ class Graph {
   // Appends to the thread of the event, without a check. A load has `from` and its value.
   EventId add(Event event) noexcept;
   void add_store(Event event, unsigned place) noexcept;
+  // Adds a store that may be read before its thread comes to it. The graph must be empty.
+  void promise(uint16_t location, uint64_t value) noexcept;
+  // Adds the promised store to its thread, where that buffers loads: the thread has come to it
+  // through a load that reads it. False: not so, or inconsistent.
+  [[nodiscard]] bool fulfil(Event store) noexcept;
+  // Without synchronization through the promised store, whose clock was not known yet.
+  [[nodiscard]] bool is_promise_kept() const noexcept;
 
   // Stores that the next load of that thread may read, the latest first.
   [[nodiscard]] std::vector<EventId> sources(const Event& load) const;
