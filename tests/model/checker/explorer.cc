@@ -15,6 +15,7 @@ Explorer* Explorer::current_ = nullptr;
 namespace {
 constexpr size_t stack_bytes = 128 << 10;
 constexpr unsigned most_operations = 110;  // of one thread
+constexpr unsigned most_further = 2;       // than without load buffering
 constexpr unsigned longest_loop = 12;      // operations
 constexpr unsigned most_unshared = 2000;   // accesses of one thread to what others do not use
 constexpr uintptr_t futex_queue = uintptr_t{1} << 62;
@@ -60,6 +61,7 @@ Result Explorer::run(const Scenario& scenario, uint64_t limit) {
   threads_.resize(scenario.threads.size());
   for (Thread& thread : threads_) {
     thread.stack.resize(stack_bytes);
+    thread.longest = 0;
     getcontext(&thread.context);
   }
   Result result;
@@ -332,9 +334,13 @@ void Explorer::await_turn(bool completes_exchange) {
     threads_[static_cast<size_t>(running_)].completes_exchange = completes_exchange;
     pause(State::pending);
   }
-  if (graph_.events().size() >= most_events ||
-      threads_[static_cast<size_t>(running_)].executed >= most_operations)
+  Thread& thread = threads_[static_cast<size_t>(running_)];
+  // A promise that is not kept may lock a lock for ever.
+  if (promise_ != nullptr && thread.executed >= thread.longest + most_further)
+    end_execution(End::abandoned);
+  if (graph_.events().size() >= most_events || thread.executed >= most_operations)
     end_execution(End::cut);
+  if (promise_ == nullptr) thread.longest = std::max(thread.longest, thread.executed + 1);
 }
 
 const Event* Explorer::repeated(const Event& event) {
