@@ -93,6 +93,8 @@ bool Explorer::explore(const Scenario& scenario, uint64_t limit, Result& result)
     switch (execute(scenario)) {
       case End::complete:
         ++(promise_ == nullptr ? result.executions : result.buffered);
+        if (promise_ == nullptr)
+          for (Thread& thread : threads_) thread.longest = std::max(thread.longest, thread.executed);
         result.outcomes.insert(outcome_);
         break;
       case End::blocked:
@@ -340,7 +342,6 @@ void Explorer::await_turn(bool completes_exchange) {
     end_execution(End::abandoned);
   if (graph_.events().size() >= most_events || thread.executed >= most_operations)
     end_execution(End::cut);
-  if (promise_ == nullptr) thread.longest = std::max(thread.longest, thread.executed + 1);
 }
 
 const Event* Explorer::repeated(const Event& event) {

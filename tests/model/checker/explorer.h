@@ -95,7 +95,7 @@ class Explorer {
     State state = State::ready;
     bool completes_exchange = false;  // its next operation
     unsigned executed = 0;
-    unsigned longest = 0;  // of all executions without load buffering
+    unsigned longest = 0;  // of the complete executions without load buffering
     EventId awaited = initial;
     unsigned window = 0;  // operations that repeat
     unsigned unshared = 0;
