@@ -23,10 +23,11 @@ struct Verdict {
 };
 
 // Each execution is found once, in whatever order threads are tried.
-bool is_counted_right(Scenario scenario, uint64_t executions) {
+bool is_counted_right(Scenario scenario, const Result& result) {
   std::reverse(scenario.threads.begin(), scenario.threads.end());
   Explorer explorer(sites);
-  return explorer.run(scenario).executions == executions;
+  const Result other = explorer.run(scenario);
+  return other.executions == result.executions && other.buffered == result.buffered;
 }
 
 Verdict explore(const Protocol& protocol, bool tells) {
@@ -45,7 +46,7 @@ Verdict explore(const Protocol& protocol, bool tells) {
                   static_cast<unsigned long>(result.buffered),
                   static_cast<unsigned long>(result.blocked),
                   static_cast<unsigned long>(result.cut), result.seconds);
-    if (result.error.empty() && tells && !is_counted_right(scenario, result.executions))
+    if (result.error.empty() && tells && !is_counted_right(scenario, result))
       verdict.error = "other executions with the threads in reverse order";
     if (result.error.empty()) continue;
     verdict.error = result.error + " (" + scenario.name + ")";
@@ -112,7 +113,7 @@ void Litmus::check(const Scenario& scenario, const std::set<std::string>& outcom
   const Result result = explorer.run(scenario);
   const bool right =
       result.error == error && (*error != '\0' || (result.outcomes == outcomes &&
-                                                   is_counted_right(scenario, result.executions)));
+                                                   is_counted_right(scenario, result)));
   std::string seen;
   for (const std::string& outcome : result.outcomes) seen += " " + outcome;
   std::printf("%-45s %6lu executions  %s%s%s\n", scenario.name.c_str(),

@@ -68,17 +68,12 @@ Result Explorer::run(const Scenario& scenario, uint64_t limit) {
   // Until no location proves to be shared that was not taken for shared.
   for (bool done = false; !done;) {
     result = {};
-    stores_.clear();
-    open_.assign(1, Graph());
+    promises_.clear();
+    buffers_loads_ = false;
     done = explore(scenario, limit, result);
-    for (const Promise& promise : promises()) {
-      if (!done || !result.error.empty()) break;
-      promise_ = &promise;
-      open_.assign(1, Graph());
-      open_.front().promise(promise.location, promise.value);
-      done = explore(scenario, limit, result);
-    }
-    promise_ = nullptr;
+    if (!done || !result.error.empty()) continue;
+    buffers_loads_ = true;
+    done = explore(scenario, limit, result);
   }
   current_ = nullptr;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -87,13 +82,14 @@ Result Explorer::run(const Scenario& scenario, uint64_t limit) {
 
 // False: has to begin anew.
 bool Explorer::explore(const Scenario& scenario, uint64_t limit, Result& result) {
+  open_.assign(1, Graph());
   while (!open_.empty()) {
     graph_ = std::move(open_.back());
     open_.pop_back();
     switch (execute(scenario)) {
       case End::complete:
-        ++(promise_ == nullptr ? result.executions : result.buffered);
-        if (promise_ == nullptr)
+        ++(buffers_loads_ ? result.buffered : result.executions);
+        if (!buffers_loads_)
           for (Thread& thread : threads_) thread.longest = std::max(thread.longest, thread.executed);
         result.outcomes.insert(outcome_);
         break;
@@ -120,24 +116,6 @@ bool Explorer::explore(const Scenario& scenario, uint64_t limit, Result& result)
     }
   }
   return true;
-}
-
-// Of the stores that were seen, those that another thread may read early.
-std::vector<Explorer::Promise> Explorer::promises() const {
-  std::vector<Promise> found;
-  for (const auto& [address, location] : locations_) {
-    if (address >= futex_queue) continue;
-    for (const Promise& store : stores_) {
-      const unsigned readers = store.releases ? location.relaxed_readers : location.readers;
-      if (store.location != location.number || (readers & ~(1u << store.thread)) == 0) continue;
-      // With and without a release: once.
-      if (store.releases && !found.empty() && found.back().thread == store.thread &&
-          found.back().value == store.value && found.back().location == store.location)
-        continue;
-      found.push_back(store);
-    }
-  }
-  return found;
 }
 
 void Explorer::start_thread() { current_->enter_thread(); }
@@ -187,7 +165,7 @@ void Explorer::end_execution(End end) {
 void Explorer::fail(const std::string& what) {
   if (error_.empty()) error_ = what;
   // The promise must still be kept.
-  if (in_thread() && promise_ != nullptr) pause(State::ended);
+  if (in_thread() && graph_.has_promise()) pause(State::ended);
   if (in_thread()) end_execution(End::failed);
   end_ = End::failed;
 }
@@ -250,7 +228,8 @@ Explorer::End Explorer::execute(const Scenario& scenario) {
     switch_to(extends_);
     if (end_ != End::complete) return end_;
   }
-  if (promise_ != nullptr) {
+  if (buffers_loads_) {
+    if (!graph_.has_promise()) promise_stores();
     if (!graph_.is_promise_kept()) return End::abandoned;
     if (!error_.empty()) return End::failed;
   }
@@ -338,7 +317,7 @@ void Explorer::await_turn(bool completes_exchange) {
   }
   Thread& thread = threads_[static_cast<size_t>(running_)];
   // A promise that is not kept may lock a lock for ever.
-  if (promise_ != nullptr && thread.executed >= thread.longest + most_further)
+  if (graph_.has_promise() && thread.executed >= thread.longest + most_further)
     end_execution(End::abandoned);
   if (graph_.events().size() >= most_events || thread.executed >= most_operations)
     end_execution(End::cut);
@@ -403,11 +382,7 @@ void Explorer::step_store(Event event) {
     if (found->value != event.value) fail_replay();
   } else {
     await_turn(event.exclusive);
-    if (promise_ != nullptr && promise_->thread == number &&
-        promise_->location == event.location && promise_->value == event.value) {
-      Graph graph = graph_;
-      if (graph.fulfil(event)) open_.push_back(std::move(graph));
-    }
+    if (Graph graph = graph_; graph.fulfil(event)) open_.push_back(std::move(graph));
     for (size_t i = 0; i < graph_.events().size(); ++i) {
       const Event& load = graph_.events()[i];
       if (load.kind != Kind::load || load.location != event.location || load.thread == number)
@@ -441,12 +416,40 @@ void Explorer::step_store(Event event) {
 
 // Not of a thread that has loaded nothing: no load is buffered there.
 void Explorer::note_promise(const Event& store) {
-  if (promise_ != nullptr || store.site == 0) return;
-  for (unsigned i = 0; i < store.index; ++i)
-    if (graph_.at(graph_.id_of(store.thread, i)).kind == Kind::load) {
-      stores_.insert({store.location, store.value, store.thread, store.message != Clock{}});
-      return;
+  if (buffers_loads_ || store.site == 0) return;
+  for (unsigned i = 0; i < store.index; ++i) {
+    if (graph_.at(graph_.id_of(store.thread, i)).kind != Kind::load) continue;
+    const bool releases = store.message != Clock{};
+    const auto [found, is_new] =
+        promises_.try_emplace({store.location, store.value, store.thread}, releases);
+    found->second &= releases;
+    return;
+  }
+}
+
+// As step_store(). The clock of a store that releases is not known, so nobody may acquire it.
+void Explorer::promise_stores() {
+  for (const auto& [promise, releases] : promises_) {
+    Event store;
+    store.kind = Kind::store;
+    store.location = promise.location;
+    store.value = promise.value;
+    store.thread = promised_thread;
+    for (size_t i = 0; i < graph_.events().size(); ++i) {
+      const Event& load = graph_.events()[i];
+      if (load.kind != Kind::load || load.location != promise.location ||
+          load.thread == promise.thread || (releases && acquires(load.order)))
+        continue;
+      const auto id = static_cast<EventId>(i);
+      const std::optional<Graph> without = graph_.without_followers(id, store);
+      if (!without) continue;
+      for (const unsigned place : without->places(store)) {
+        Graph graph = *without;
+        graph.promise(store, place, promise.thread);
+        if (graph.redirect(id)) open_.push_back(std::move(graph));
+      }
     }
+  }
 }
 
 void Explorer::fence(Order order, uintptr_t site) {
@@ -508,8 +511,7 @@ void Explorer::look_for_loop() {
 
 uint64_t Explorer::load(const Access& access, Order order) {
   construct_locations();
-  Location& location = location_of(access, true, false);
-  if (!acquires(order)) location.relaxed_readers |= static_cast<uint8_t>(1u << running_);
+  const Location& location = location_of(access, true, false);
   note(access, SharedMemory::Use::atomic_read);
   if (!location.is_shared()) return read_memory(access.address, access.bytes);
   Event event = event_of(access, location);
@@ -537,9 +539,7 @@ void Explorer::store(const Access& access, Order order, uint64_t value) {
 uint64_t Explorer::exchange(const Access& access, const Exchange& exchange,
                             const std::function<uint64_t(uint64_t)>& compute) {
   construct_locations();
-  Location& location = location_of(access, true, true);
-  if (!acquires(exchange.success) || !acquires(exchange.failure))
-    location.relaxed_readers |= static_cast<uint8_t>(1u << running_);
+  const Location& location = location_of(access, true, true);
   const bool in_memory = access.address < futex_queue;
   if (in_memory) note(access, SharedMemory::Use::atomic_write);
   const auto succeeds = [&](uint64_t value) {

@@ -14,10 +14,10 @@
 // wake-up is a deadlock. The lock of the kernel orders wake-ups and waits of a futex, and each
 // wake-up wakes all. compare_exchange_weak does not fail without reason.
 //
-// Then, load buffering: the exploration is repeated for each store that some execution had, with
-// this store promised (graph.h). Only executions count in which the thread fulfils the promise with
-// the same value. So values come out of thin air nowhere: a store is promised only if it came about
-// without load buffering before. One store is promised at a time, and none that would wake a futex.
+// Then, load buffering (graph.h): at the end of each execution, stores that came about in any
+// execution are promised, one at a time, and loads read that. Only executions count in which the
+// promise is kept, by a store with the same value; so no value comes out of thin air. They must not
+// be much longer than others.
 #pragma once
 
 #include <setjmp.h>
@@ -109,7 +109,6 @@ class Explorer {
     unsigned bytes = 0;
     uint8_t readers = 0;
     uint8_t writers = 0;
-    uint8_t relaxed_readers = 0;
     bool awaited = false;  // in a loop
     [[nodiscard]] bool is_shared() const noexcept {
       if (awaited) return true;
@@ -120,13 +119,11 @@ class Explorer {
   struct Promise {
     uint16_t location;
     uint64_t value;
-    unsigned thread;
-    bool releases;
+    uint8_t thread;
     auto operator<=>(const Promise&) const = default;
   };
 
   [[nodiscard]] bool explore(const Scenario& scenario, uint64_t limit, Result& result);
-  [[nodiscard]] std::vector<Promise> promises() const;
   void enter_thread();
   static void start_thread();
   [[nodiscard]] End execute(const Scenario& scenario);
@@ -140,6 +137,7 @@ class Explorer {
   [[nodiscard]] Event event_of(const Access& access, const Location& location) const noexcept;
   [[nodiscard]] const Event* repeated(const Event& event);
   void note_promise(const Event& store);
+  void promise_stores();
   [[nodiscard]] bool has_executed(EventId id) const noexcept;
   void complete_step() noexcept;
   uint64_t step_load(Event event);
@@ -156,8 +154,8 @@ class Explorer {
   const Scenario* scenario_ = nullptr;
   Graph graph_;
   std::vector<Graph> open_;
-  std::set<Promise> stores_;  // that may be promised
-  const Promise* promise_ = nullptr;
+  std::map<Promise, bool> promises_;  // whether each such store releases
+  bool buffers_loads_ = false;
   std::vector<Thread> threads_;
   jmp_buf scheduler_{};
   int running_ = -1;

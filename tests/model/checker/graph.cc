@@ -64,6 +64,9 @@ void Graph::compute_clocks(Event& event) const noexcept {
       if (event.from != initial) {
         const Event& store = at(event.from);
         join(event.prefix, store.prefix);
+        // What the thread stored itself tells it nothing.
+        const EventId own = store.thread == promised_thread ? fulfilment() : initial;
+        if (own != initial && at(own).thread == event.thread) break;
         join(acquires(event.order) ? event.before : event.to_acquire, store.message);
       }
       break;
@@ -96,36 +99,41 @@ void Graph::add_store(Event event, unsigned place) noexcept {
   add(event);
 }
 
-void Graph::promise(uint16_t location, uint64_t value) noexcept {
-  Event store;
-  store.kind = Kind::store;
-  store.order = Order::release;  // so that clocks tell who acquired it
+void Graph::promise(Event store, unsigned place, uint8_t promiser) noexcept {
+  promiser_ = promiser;
   store.thread = promised_thread;
-  store.location = location;
-  store.value = value;
-  add_store(store, 1);
+  store.order = Order::release;  // so that clocks tell who acquired it
+  add_store(store, place);
 }
 
 bool Graph::fulfil(Event store) noexcept {
-  const Event& promised = events_.front();
+  if (!has_promise() || store.thread != promiser_ || fulfilment() != initial) return false;
+  const EventId id = id_of(promised_thread, 0);
+  const Event& promised = at(id);
   const Event* const previous = last_of(store.thread);
-  if (previous == nullptr || std::ranges::any_of(events_, &Event::fulfils)) return false;
+  if (previous == nullptr || store.location != promised.location ||
+      store.value != promised.value || (store.exclusive && place_of(*previous) + 1 != promised.place))
+    return false;
   const bool is_buffered = std::ranges::any_of(events_, [&](const Event& load) {
-    return load.kind == Kind::load && load.from == 0 && load.index < previous->prefix[load.thread];
+    return load.kind == Kind::load && load.from == id && load.index < previous->prefix[load.thread];
   });
   if (!is_buffered || view(store.thread, length(store.thread), store.location) >= promised.place)
     return false;
-  if (store.exclusive && place_of(*previous) + 1 != promised.place) return false;
   store.fulfils = true;
   store.place = promised.place;
   add(store);
   return has_total_order();
 }
 
+EventId Graph::fulfilment() const noexcept {
+  const auto found = std::ranges::find_if(events_, &Event::fulfils);
+  return found == events_.end() ? initial : static_cast<EventId>(found - events_.begin());
+}
+
 bool Graph::is_promise_kept() const noexcept {
-  const auto store = std::ranges::find_if(events_, &Event::fulfils);
-  if (store == events_.end()) return false;
-  return store->message == Clock{} || std::ranges::none_of(events_, [](const Event& event) {
+  const EventId store = fulfilment();
+  if (store == initial) return false;
+  return at(store).message == Clock{} || std::ranges::none_of(events_, [](const Event& event) {
     return event.thread != promised_thread && event.before[promised_thread] != 0;
   });
 }
@@ -174,8 +182,8 @@ std::vector<unsigned> Graph::places(const Event& store) const {
 bool Graph::was_added_last(EventId event, const Clock& prefix) const noexcept {
   const Event& of = at(event);
   if (of.kind == Kind::fence) return true;
-  // The thread could also have gone on without fulfilling.
-  if (of.fulfils) return false;
+  // These never had to be added.
+  if (of.fulfils || of.thread == promised_thread) return false;
   const unsigned place = place_of(of);
   for (size_t i = 0; i < events_.size(); ++i) {
     const Event& other = events_[i];
@@ -204,6 +212,7 @@ std::optional<Graph> Graph::without_followers(EventId load, const Event& store) 
     }
   }
   Graph graph;
+  graph.promiser_ = promiser_;
   for (size_t i = 0; i < events_.size(); ++i) {
     if (renamed[i] == initial) continue;
     Event event = events_[i];

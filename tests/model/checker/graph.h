@@ -8,11 +8,10 @@
 //
 // The last rule excludes load buffering: no load takes a value from the future. C++ and Arm allow
 // that. So a graph may have one promised store (Kang and others, "A promising semantics for
-// relaxed-memory concurrency"): it is there from the start, as if it were of a thread of its own,
-// and every load may read it. It counts for nothing but the coherence of those that read it until
-// its thread fulfils it. Loads must not happen before what they read, and nothing else is asked:
-// C++ lets stores precede any earlier operation of their thread, also acquiring ones, if no other
-// thread could tell by happens-before. Arm lets fewer.
+// relaxed-memory concurrency"), as if it were of a thread of its own. Loads read it before its
+// thread comes to it, which fulfils the promise. A load must not happen before the store that it
+// reads. C++ asks no more; Arm also keeps stores behind loads that acquire, and stores that release
+// behind all loads.
 //
 // Asymmetric fences follow the proposal P1202 for C++: a light fence is ordered with every heavy
 // one as two seq_cst fences are, and orders nothing else. That is what a compiler barrier and
@@ -93,12 +92,13 @@ class Graph {
   // Appends to the thread of the event, without a check. A load has `from` and its value.
   EventId add(Event event) noexcept;
   void add_store(Event event, unsigned place) noexcept;
-  // Adds a store that may be read before its thread comes to it. The graph must be empty.
-  void promise(uint16_t location, uint64_t value) noexcept;
-  // Adds the promised store to its thread, where that buffers loads: the thread has come to it
-  // through a load that reads it. False: not so, or inconsistent.
+  // Adds a store to which its thread, `promiser`, has not come.
+  void promise(Event store, unsigned place, uint8_t promiser) noexcept;
+  [[nodiscard]] bool has_promise() const noexcept { return length(promised_thread) != 0; }
+  // Adds the promised store to its thread, if this is it, and if the thread has come to it by what a
+  // load of it brought about. False: not so, or inconsistent.
   [[nodiscard]] bool fulfil(Event store) noexcept;
-  // Without synchronization through the promised store, whose clock was not known yet.
+  // And nothing was acquired from it that the promise did not tell.
   [[nodiscard]] bool is_promise_kept() const noexcept;
 
   // Stores that the next load of that thread may read, the latest first.
@@ -131,7 +131,10 @@ class Graph {
   void compute_clocks(Event& event) const noexcept;
   [[nodiscard]] bool was_added_last(EventId event, const Clock& prefix) const noexcept;
 
-  std::vector<Event> events_;  // in the order in which they were added
+  [[nodiscard]] EventId fulfilment() const noexcept;
+
+  uint8_t promiser_ = promised_thread;  // thread of the promised store
+  std::vector<Event> events_;           // in the order in which they were added
   std::array<std::vector<EventId>, most_threads> threads_;
 };
 
