@@ -16,6 +16,7 @@ namespace {
 constexpr size_t stack_bytes = 128 << 10;
 constexpr unsigned most_operations = 110;  // of one thread
 constexpr unsigned most_further = 2;       // than without load buffering
+constexpr uint64_t most_promised = 5'000;  // graphs with a promised store
 constexpr unsigned longest_loop = 12;      // operations
 constexpr unsigned most_unshared = 2000;   // accesses of one thread to what others do not use
 constexpr uintptr_t futex_queue = uintptr_t{1} << 62;
@@ -52,7 +53,7 @@ void require(bool condition, const char* what) {
   Explorer::current()->in_model = true;
 }
 
-Result Explorer::run(const Scenario& scenario, uint64_t limit) {
+Result Explorer::run(const Scenario& scenario, bool buffers_loads, uint64_t limit) {
   const auto start = std::chrono::steady_clock::now();
   current_ = this;
   scenario_ = &scenario;
@@ -69,11 +70,11 @@ Result Explorer::run(const Scenario& scenario, uint64_t limit) {
   for (bool done = false; !done;) {
     result = {};
     promises_.clear();
-    buffers_loads_ = false;
-    done = explore(scenario, limit, result);
-    if (!done || !result.error.empty()) continue;
-    buffers_loads_ = true;
-    done = explore(scenario, limit, result);
+    for (const Promised promised : {Promised::none, Promised::relaxed, Promised::releasing}) {
+      promised_ = promised;
+      done = explore(scenario, limit, result);
+      if (!done || !result.error.empty() || !buffers_loads) break;
+    }
   }
   current_ = nullptr;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -86,10 +87,14 @@ bool Explorer::explore(const Scenario& scenario, uint64_t limit, Result& result)
   while (!open_.empty()) {
     graph_ = std::move(open_.back());
     open_.pop_back();
+    if (graph_.has_promise() && ++result.promised > most_promised) {
+      result.is_cut_short = true;
+      return true;
+    }
     switch (execute(scenario)) {
       case End::complete:
-        ++(buffers_loads_ ? result.buffered : result.executions);
-        if (!buffers_loads_)
+        ++(graph_.has_promise() ? result.buffered : result.executions);
+        if (!graph_.has_promise())
           for (Thread& thread : threads_) thread.longest = std::max(thread.longest, thread.executed);
         result.outcomes.insert(outcome_);
         break;
@@ -165,7 +170,10 @@ void Explorer::end_execution(End end) {
 void Explorer::fail(const std::string& what) {
   if (error_.empty()) error_ = what;
   // The promise must still be kept.
-  if (in_thread() && graph_.has_promise()) pause(State::ended);
+  if (in_thread() && graph_.has_promise()) {
+    written_.clear();
+    pause(State::ended);
+  }
   if (in_thread()) end_execution(End::failed);
   end_ = End::failed;
 }
@@ -228,7 +236,7 @@ Explorer::End Explorer::execute(const Scenario& scenario) {
     switch_to(extends_);
     if (end_ != End::complete) return end_;
   }
-  if (buffers_loads_) {
+  if (promised_ != Promised::none) {
     if (!graph_.has_promise()) promise_stores();
     if (!graph_.is_promise_kept()) return End::abandoned;
     if (!error_.empty()) return End::failed;
@@ -416,7 +424,7 @@ void Explorer::step_store(Event event) {
 
 // Not of a thread that has loaded nothing: no load is buffered there.
 void Explorer::note_promise(const Event& store) {
-  if (buffers_loads_ || store.site == 0) return;
+  if (promised_ != Promised::none || store.site == 0) return;
   for (unsigned i = 0; i < store.index; ++i) {
     if (graph_.at(graph_.id_of(store.thread, i)).kind != Kind::load) continue;
     const bool releases = store.message != Clock{};
@@ -430,6 +438,7 @@ void Explorer::note_promise(const Event& store) {
 // As step_store(). The clock of a store that releases is not known, so nobody may acquire it.
 void Explorer::promise_stores() {
   for (const auto& [promise, releases] : promises_) {
+    if (releases != (promised_ == Promised::releasing)) continue;
     Event store;
     store.kind = Kind::store;
     store.location = promise.location;

@@ -42,6 +42,8 @@ namespace lintel::model {
 struct Result {
   uint64_t executions = 0;  // complete
   uint64_t buffered = 0;    // further ones, with load buffering
+  uint64_t promised = 0;    // graphs that were tried for that
+  bool is_cut_short = false;  // by the limit of these
   uint64_t blocked = 0;     // in which a thread waits for what comes in another one
   uint64_t cut = 0;         // with too many operations
   std::string trace;
@@ -55,7 +57,8 @@ class Explorer {
   explicit Explorer(Sites& sites) noexcept : sites_(sites) {}
 
   // `limit`: executions in all.
-  [[nodiscard]] Result run(const Scenario& scenario, uint64_t limit = 20'000'000);
+  [[nodiscard]] Result run(const Scenario& scenario, bool buffers_loads,
+                           uint64_t limit = 20'000'000);
 
   bool in_model = false;  // code of the scenario runs, rather than the checker
   // For hooks. The exploration that runs now, or nullptr.
@@ -155,7 +158,7 @@ class Explorer {
   Graph graph_;
   std::vector<Graph> open_;
   std::map<Promise, bool> promises_;  // whether each such store releases
-  bool buffers_loads_ = false;
+  enum class Promised : uint8_t { none, relaxed, releasing } promised_ = Promised::none;
   std::vector<Thread> threads_;
   jmp_buf scheduler_{};
   int running_ = -1;
