@@ -49,7 +49,7 @@ Verdict explore(const Protocol& protocol, bool buffers_loads, bool tells) {
                   static_cast<unsigned long>(result.blocked),
                   static_cast<unsigned long>(result.cut), result.seconds);
     if (result.error.empty() && tells && !is_counted_right(scenario, result))
-      verdict.error = "other executions with the threads in reverse order";
+      verdict.error = "other executions with the threads in reverse order: " + scenario.name;
     if (result.error.empty()) continue;
     verdict.error = result.error + " (" + scenario.name + ")";
     verdict.trace = result.trace;
