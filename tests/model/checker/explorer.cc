@@ -94,9 +94,10 @@ bool Explorer::explore(const Scenario& scenario, uint64_t limit, Result& result)
     switch (execute(scenario)) {
       case End::complete:
         ++(graph_.has_promise() ? result.buffered : result.executions);
-        if (!graph_.has_promise())
-          for (Thread& thread : threads_) thread.longest = std::max(thread.longest, thread.executed);
         result.outcomes.insert(outcome_);
+        if (graph_.has_promise()) break;
+        note_promises();
+        for (Thread& thread : threads_) thread.longest = std::max(thread.longest, thread.executed);
         break;
       case End::blocked:
         ++result.blocked;
@@ -417,21 +418,25 @@ void Explorer::step_store(Event event) {
     }
     if (!first) end_execution(End::abandoned);
     graph_ = std::move(*first);
-    note_promise(graph_.events().back());
   }
   complete_step();
 }
 
-// Not of a thread that has loaded nothing: no load is buffered there.
-void Explorer::note_promise(const Event& store) {
-  if (promised_ != Promised::none || store.site == 0) return;
-  for (unsigned i = 0; i < store.index; ++i) {
-    if (graph_.at(graph_.id_of(store.thread, i)).kind != Kind::load) continue;
-    const bool releases = store.message != Clock{};
-    const auto [found, is_new] =
-        promises_.try_emplace({store.location, store.value, store.thread}, releases);
-    found->second &= releases;
-    return;
+// Stores of a complete execution. A thread that has loaded nothing before buffers no load.
+void Explorer::note_promises() {
+  for (const auto& [address, location] : locations_) {
+    if (address >= futex_queue) continue;
+    for (const Event& store : graph_.events()) {
+      if (store.kind != Kind::store || store.location != location.number || store.site == 0)
+        continue;
+      const bool has_loaded = std::ranges::any_of(graph_.events(), [&](const Event& load) {
+        return load.kind == Kind::load && load.thread == store.thread && load.index < store.index;
+      });
+      if (!has_loaded) continue;
+      const bool releases = store.message != Clock{};
+      const Promise promise{store.location, store.value, store.thread};
+      promises_.try_emplace(promise, releases).first->second &= releases;
+    }
   }
 }
 

@@ -139,7 +139,7 @@ class Explorer {
   Location& location_of(const Access& access, bool reads, bool writes);
   [[nodiscard]] Event event_of(const Access& access, const Location& location) const noexcept;
   [[nodiscard]] const Event* repeated(const Event& event);
-  void note_promise(const Event& store);
+  void note_promises();
   void promise_stores();
   [[nodiscard]] bool has_executed(EventId id) const noexcept;
   void complete_step() noexcept;
