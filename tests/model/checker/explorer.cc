@@ -440,7 +440,8 @@ void Explorer::note_promises() {
   }
 }
 
-// As step_store(). The clock of a store that releases is not known, so nobody may acquire it.
+// As step_store(). The clock of a store that releases is not known, so nobody may acquire it. Where
+// the thread itself reads its promise, it cannot keep it, but a later store may undo that.
 void Explorer::promise_stores() {
   for (const auto& [promise, releases] : promises_) {
     if (releases != (promised_ == Promised::releasing)) continue;
@@ -452,7 +453,7 @@ void Explorer::promise_stores() {
     for (size_t i = 0; i < graph_.events().size(); ++i) {
       const Event& load = graph_.events()[i];
       if (load.kind != Kind::load || load.location != promise.location ||
-          load.thread == promise.thread || (releases && acquires(load.order)))
+          (releases && acquires(load.order)))
         continue;
       const auto id = static_cast<EventId>(i);
       const std::optional<Graph> without = graph_.without_followers(id, store);
