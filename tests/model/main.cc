@@ -7,6 +7,7 @@
 
 namespace lintel::model {
 void use_sites(Sites& of);
+void catch_faults();
 
 namespace {
 
@@ -42,12 +43,12 @@ Verdict explore(const Protocol& protocol, bool buffers_loads, bool tells) {
     verdict.cut += result.cut;
     verdict.seconds += result.seconds;
     if (tells)
-      std::printf("  %-42s %6lu executions, %s%lu with load buffering, %lu incomplete, %lu cut, %.2f s\n",
-                  scenario.name.c_str(), static_cast<unsigned long>(result.executions),
-                  result.is_cut_short ? "at least " : "",
-                  static_cast<unsigned long>(result.buffered),
-                  static_cast<unsigned long>(result.blocked),
-                  static_cast<unsigned long>(result.cut), result.seconds);
+      std::printf(
+          "  %-42s %6lu executions, %s%lu with load buffering, %lu incomplete, %lu cut, %.2f s\n",
+          scenario.name.c_str(), static_cast<unsigned long>(result.executions),
+          result.is_cut_short ? "at least " : "", static_cast<unsigned long>(result.buffered),
+          static_cast<unsigned long>(result.blocked), static_cast<unsigned long>(result.cut),
+          result.seconds);
     if (result.error.empty() && tells && !is_counted_right(scenario, result))
       verdict.error = "other executions with the threads in reverse order: " + scenario.name;
     if (result.error.empty()) continue;
@@ -92,10 +93,11 @@ bool check(const Protocol& protocol, const char* shown) {
     found += noticed ? 1 : 0;
     const bool expected = noticed == (reason == nullptr);
     right &= expected;
-    std::printf("  %-75s %s%s%s%s\n", text.c_str(),
-                expected ? "" : "WRONG: ",
-                !noticed ? "not noticed: " : is_buffered ? "load buffering: " : "", weak.error.c_str(),
-                noticed || reason == nullptr ? "" : reason);
+    std::printf("  %-75s %s%s%s%s\n", text.c_str(), expected ? "" : "WRONG: ",
+                !noticed      ? "not noticed: "
+                : is_buffered ? "load buffering: "
+                              : "",
+                weak.error.c_str(), noticed || reason == nullptr ? "" : reason);
     if (shown != nullptr && text.find(shown) != std::string::npos)
       std::printf("%s", weak.trace.c_str());
   }
@@ -118,8 +120,8 @@ void Litmus::check(const Scenario& scenario, const std::set<std::string>& outcom
   Explorer explorer(sites);
   const Result result = explorer.run(scenario, true);
   const bool right =
-      result.error == error && (*error != '\0' || (result.outcomes == outcomes &&
-                                                   is_counted_right(scenario, result)));
+      result.error == error &&
+      (*error != '\0' || (result.outcomes == outcomes && is_counted_right(scenario, result)));
   std::string seen;
   for (const std::string& outcome : result.outcomes) seen += " " + outcome;
   std::printf("%-45s %6lu executions  %s%s%s\n", scenario.name.c_str(),
@@ -171,6 +173,7 @@ constexpr Row protocols[] = {
 int main(int count, char** arguments) {
   using namespace lintel::model;
   use_sites(sites);
+  catch_faults();
   if (count < 2) return 2;
   if (std::strcmp(arguments[1], "litmus") == 0) {
     Litmus litmus;

@@ -40,12 +40,12 @@
 namespace lintel::model {
 
 struct Result {
-  uint64_t executions = 0;  // complete
-  uint64_t buffered = 0;    // further ones, with load buffering
-  uint64_t promised = 0;    // graphs that were tried for that
+  uint64_t executions = 0;    // complete
+  uint64_t buffered = 0;      // further ones, with load buffering
+  uint64_t promised = 0;      // graphs that were tried for that
   bool is_cut_short = false;  // by the limit of these
-  uint64_t blocked = 0;     // in which a thread waits for what comes in another one
-  uint64_t cut = 0;         // with too many operations
+  uint64_t blocked = 0;       // in which a thread waits for what comes in another one
+  uint64_t cut = 0;           // with too many operations
   std::string trace;
   std::string error;  // of the first faulty execution; exploration ends there
   std::set<std::string> outcomes;

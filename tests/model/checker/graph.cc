@@ -111,8 +111,8 @@ bool Graph::fulfil(Event store) noexcept {
   const EventId id = id_of(promised_thread, 0);
   const Event& promised = at(id);
   const Event* const previous = last_of(store.thread);
-  if (previous == nullptr || store.location != promised.location ||
-      store.value != promised.value || (store.exclusive && place_of(*previous) + 1 != promised.place))
+  if (previous == nullptr || store.location != promised.location || store.value != promised.value ||
+      (store.exclusive && place_of(*previous) + 1 != promised.place))
     return false;
   const bool is_buffered = std::ranges::any_of(events_, [&](const Event& load) {
     return load.kind == Kind::load && load.from == id && load.index < previous->prefix[load.thread];
@@ -134,8 +134,8 @@ bool Graph::is_promise_kept() const noexcept {
   const EventId store = fulfilment();
   if (store == initial) return false;
   return at(store).message == Clock{} || std::ranges::none_of(events_, [](const Event& event) {
-    return event.thread != promised_thread && event.before[promised_thread] != 0;
-  });
+           return event.thread != promised_thread && event.before[promised_thread] != 0;
+         });
 }
 
 unsigned Graph::view(unsigned thread, unsigned length, uint16_t location) const noexcept {

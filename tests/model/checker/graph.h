@@ -28,7 +28,7 @@ namespace lintel::model {
 
 inline constexpr unsigned most_threads = 5;
 inline constexpr unsigned promised_thread = most_threads - 1;  // has the promised store only
-inline constexpr unsigned most_events = 250;  // of one execution
+inline constexpr unsigned most_events = 250;                   // of one execution
 
 enum class Order : uint8_t { relaxed, acquire, release, acq_rel, seq_cst, light, heavy };
 enum class Kind : uint8_t { load, store, fence };
@@ -95,8 +95,8 @@ class Graph {
   // Adds a store to which its thread, `promiser`, has not come.
   void promise(Event store, unsigned place, uint8_t promiser) noexcept;
   [[nodiscard]] bool has_promise() const noexcept { return length(promised_thread) != 0; }
-  // Adds the promised store to its thread, if this is it, and if the thread has come to it by what a
-  // load of it brought about. False: not so, or inconsistent.
+  // Adds the promised store to its thread, if this is it, and if the thread has come to it by what
+  // a load of it brought about. False: not so, or inconsistent.
   [[nodiscard]] bool fulfil(Event store) noexcept;
   // And nothing was acquired from it that the promise did not tell.
   [[nodiscard]] bool is_promise_kept() const noexcept;
