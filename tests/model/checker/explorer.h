@@ -16,8 +16,9 @@
 //
 // Then, load buffering (graph.h): at the end of each execution, stores that came about in any
 // execution are promised, one at a time, and loads read that. Only executions count in which the
-// promise is kept, by a store with the same value; so no value comes out of thin air. They must not
-// be much longer than others.
+// promise is kept, by a store with the same value; so no value comes out of thin air. This is
+// bounded: threads must not make many more steps than in other executions, and of a scenario with
+// very many graphs only the first few thousand are tried ("at least" in the table).
 #pragma once
 
 #include <setjmp.h>
