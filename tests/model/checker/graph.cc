@@ -114,10 +114,20 @@ bool Graph::fulfil(Event store) noexcept {
   if (previous == nullptr || store.location != promised.location || store.value != promised.value ||
       (store.exclusive && place_of(*previous) + 1 != promised.place))
     return false;
-  const bool is_buffered = std::ranges::any_of(events_, [&](const Event& load) {
-    return load.kind == Kind::load && load.from == id && load.index < previous->prefix[load.thread];
+  // Whether a load of the promise is among the causes.
+  const auto is_cause = [&](const Clock& causes) {
+    return std::ranges::any_of(events_, [&](const Event& load) {
+      return load.kind == Kind::load && load.from == id && load.index < causes[load.thread];
+    });
+  };
+  const bool is_ordered = std::ranges::any_of(threads_[store.thread], [&](EventId other) {
+    const Event& event = at(other);
+    if (event.kind == Kind::store || !acquires(event.order)) return false;
+    if (event.kind == Kind::fence) return is_cause(event.prefix);
+    return event.from != initial && is_cause(at(event.from).prefix);
   });
-  if (!is_buffered || view(store.thread, length(store.thread), store.location) >= promised.place)
+  if (is_ordered || !is_cause(previous->prefix) ||
+      view(store.thread, length(store.thread), store.location) >= promised.place)
     return false;
   store.fulfils = true;
   store.place = promised.place;

@@ -10,8 +10,9 @@
 // that. So a graph may have one promised store (Kang and others, "A promising semantics for
 // relaxed-memory concurrency"), as if it were of a thread of its own. Loads read it before its
 // thread comes to it, which fulfils the promise. A load must not happen before the store that it
-// reads. C++ asks no more; Arm also keeps stores behind loads that acquire, and stores that release
-// behind all loads.
+// reads, and a store not come before a load of its own thread that acquires what the store brought
+// about: C++ would let it, but no compiler and no processor does. Arm lets still fewer: it also
+// keeps stores that release behind all loads, and stores behind what they depend on.
 //
 // Asymmetric fences follow the proposal P1202 for C++: a light fence is ordered with every heavy
 // one as two seq_cst fences are, and orders nothing else. That is what a compiler barrier and
