@@ -440,8 +440,8 @@ void Explorer::note_promises() {
   }
 }
 
-// As step_store(). The clock of a store that releases is not known, so nobody may acquire it. Where
-// the thread itself reads its promise, it cannot keep it, but a later store may undo that.
+// As step_store(). Also loads that the promise does not survive read it: a later store may let them
+// read something else.
 void Explorer::promise_stores() {
   for (const auto& [promise, releases] : promises_) {
     if (releases != (promised_ == Promised::releasing)) continue;
@@ -452,9 +452,7 @@ void Explorer::promise_stores() {
     store.thread = promised_thread;
     for (size_t i = 0; i < graph_.events().size(); ++i) {
       const Event& load = graph_.events()[i];
-      if (load.kind != Kind::load || load.location != promise.location ||
-          (releases && acquires(load.order)))
-        continue;
+      if (load.kind != Kind::load || load.location != promise.location) continue;
       const auto id = static_cast<EventId>(i);
       const std::optional<Graph> without = graph_.without_followers(id, store);
       if (!without) continue;

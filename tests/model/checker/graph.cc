@@ -4,11 +4,10 @@
 
 namespace lintel::model {
 
+namespace {
 bool acquires(Order order) noexcept {
   return order == Order::acquire || order == Order::acq_rel || order == Order::seq_cst;
 }
-
-namespace {
 bool releases(Order order) noexcept {
   return order == Order::release || order == Order::acq_rel || order == Order::seq_cst;
 }

@@ -33,7 +33,6 @@ inline constexpr unsigned most_events = 250;                   // of one executi
 
 enum class Order : uint8_t { relaxed, acquire, release, acq_rel, seq_cst, light, heavy };
 enum class Kind : uint8_t { load, store, fence };
-[[nodiscard]] bool acquires(Order order) noexcept;
 
 // Number of events per thread that come before.
 using Clock = std::array<uint8_t, most_threads>;
