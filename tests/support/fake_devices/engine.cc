@@ -72,6 +72,7 @@ struct Counts {
   uint64_t copies = 0;
   uint64_t copied_bytes = 0;
   uint64_t unpinned = 0;
+  uint64_t questions = 0;
 };
 
 class Machine {
@@ -304,6 +305,7 @@ bool find(uintptr_t address, Allocation* out) {
   Machine& all = machine();
   const std::lock_guard held(all.lock);
   const Memory* const memory = all.find(address);
+  ++all.counts.questions;
   if (memory == nullptr) return false;
   *out = memory->allocation;
   return true;
@@ -504,7 +506,8 @@ uint64_t fake_device_count(const char* name) {
       {"pinned", machine().pinned.size()},
       {"copies", machine().counts.copies},
       {"copied_bytes", machine().counts.copied_bytes},
-      {"unpinned", machine().counts.unpinned}};
+      {"unpinned", machine().counts.unpinned},
+      {"questions", machine().counts.questions}};
   for (const auto& [known, count] : counts)
     if (std::strcmp(known, name) == 0) return count;
   return ~uint64_t{0};

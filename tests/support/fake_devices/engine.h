@@ -97,6 +97,6 @@ extern "C" {
 // The mapping through which copies reach an address of the device; nullptr: there is none.
 [[gnu::visibility("default")]] void* fake_device_view(const void* address);
 // A count since the process began: "allocations" and "imports" (now), "pinned" (ranges, now),
-// "copies", "copied_bytes", "unpinned" (copies that waited).
+// "copies", "copied_bytes", "unpinned" (copies that waited), "questions" (find()).
 [[gnu::visibility("default")]] uint64_t fake_device_count(const char* name);
 }
