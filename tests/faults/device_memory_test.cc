@@ -140,7 +140,7 @@ TEST(DeviceMemoryFaultTest, MessagesToATargetThatDiesEnd) {
 // A mapping keeps the memory of the device in use after its owner has freed it.
 // spec 3.13.3
 TEST(DeviceMemoryFaultTest, FreedMemoryIsMappedNoLonger) {
-  run_ranks(2, [](Rank& rank) {
+  run_ranks(2, {.environment = {{"PTL_TRANSPORT", "local,shm"}}}, [](Rank& rank) {
     Exposed exposed(rank);
     DeviceBuffer freed(exposed.accelerator, bytes);
     const auto imports = [&] { return exposed.accelerator.count("imports"); };
