@@ -106,13 +106,14 @@ class Machine {
  private:
   void work();
 
-  std::array<Setting, 8> settings_{{{"COUNT", 1},
+  std::array<Setting, 9> settings_{{{"COUNT", 1},
                                     {"SEED", 1},
                                     {"DELAY_US", 20},
                                     {"NO_MEMORY", 0},
                                     {"NO_PEER", 0},
                                     {"NO_EXPORT", 0},
                                     {"MIB_PER_S", 0},
+                                    {"LATENCY_NS", 0},
                                     {"LOSE_AFTER", 0}}};
   uintptr_t space_;
   uint64_t next_id_ = 1;
@@ -353,8 +354,9 @@ Result copy(Queue* queue, uintptr_t to, uintptr_t from, size_t bytes) {
       all.reach(from, bytes, &source, &from_host) != Result::ok)
     return Result::invalid;
   if (const uint64_t rate = all.setting("MIB_PER_S"); rate != 0) {
-    queue->ends = std::max(queue->ends, Clock::now()) +
-                  std::chrono::nanoseconds(bytes * 1'000'000'000 / (rate << 20));
+    queue->ends =
+        std::max(queue->ends, Clock::now()) +
+        std::chrono::nanoseconds(all.setting("LATENCY_NS") + bytes * 1'000'000'000 / (rate << 20));
     return Result::ok;
   }
   work.from = source;

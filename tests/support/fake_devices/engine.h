@@ -16,8 +16,8 @@
 //   NO_PEER    1: allocations of other processes cannot be mapped
 //   NO_EXPORT  1: allocations cannot be exported
 //   MIB_PER_S  n: copies move nothing, cost the processor nothing, and take as long as at this
-//   rate:
-//              for measurements of what else they cost (0: they are real)
+//              rate, for measurements of what else they cost (0: they are real)
+//   LATENCY_NS n: with MIB_PER_S, what each copy takes besides (0)
 //   LOSE_AFTER n: the n-th copy from now on fails, and everything after it (0: never)
 #pragma once
 
