@@ -117,7 +117,8 @@ namespace lintel::gasnet {
 bool is_memory_of_host(const void* address, size_t bytes) {
   const char* driver = nullptr;
   unsigned int device = 0;
-  return PtlLintelDeviceOf(address, bytes, &driver, &device) == PTL_OK && !driver;
+  PtlLintelDeviceOf(address, bytes, &driver, &device);
+  return !driver;
 }
 
 void use_kind(gex_MK_t kind) {
