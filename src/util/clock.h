@@ -16,7 +16,8 @@ inline uint64_t now_ns() noexcept {
 
 // Keeps the compiler from hoisting loads out of a spin loop. Deliberately no instruction that waits
 // (pause; isb or wfe on Arm): in virtual machines and on recent processors it costs as much as a
-// cache line needs to cross cores, which doubles the latency of a message.
+// cache line needs to cross cores, which doubles the latency of a message. It helps others where
+// many threads exchange in a loop; these loops only load, from the cache of their own core.
 inline void spin_hint() noexcept { asm volatile("" ::: "memory"); }
 
 using Clock = uint64_t (*)() noexcept;

@@ -23,10 +23,6 @@ void require(bool condition, const char* what);
 // The outcome of the execution: all such texts of finish().
 void outcome(const std::string& text);
 
-// In the set-up, of atomic variables: loads must happen before the stores of other threads that
-// they bring about. Otherwise C++ and Arm let a load read such a store, and this checker does not.
-void forbid_load_buffering(const void* start, size_t bytes);
-
 // Zeroed memory of this execution.
 [[nodiscard]] void* allocate(size_t bytes);
 // Each thread has its own; zero at first.

@@ -15,6 +15,8 @@ Explorer* Explorer::current_ = nullptr;
 namespace {
 constexpr size_t stack_bytes = 128 << 10;
 constexpr unsigned most_operations = 110;  // of one thread
+constexpr unsigned most_further = 2;       // than without load buffering
+constexpr uint64_t most_promised = 5'000;  // graphs with a promised store
 constexpr unsigned longest_loop = 12;      // operations
 constexpr unsigned most_unshared = 2000;   // accesses of one thread to what others do not use
 constexpr uintptr_t futex_queue = uintptr_t{1} << 62;
@@ -39,11 +41,6 @@ void keep_per_thread(ThreadLocal variable) {
   Explorer::current()->in_model = true;
 }
 void* allocate(size_t bytes) { return Explorer::current()->allocate(bytes); }
-void forbid_load_buffering(const void* start, size_t bytes) {
-  Explorer::current()->in_model = false;
-  Explorer::current()->add_ordered(start, bytes);
-  Explorer::current()->in_model = true;
-}
 void outcome(const std::string& text) {
   Explorer::current()->in_model = false;
   Explorer::current()->add_outcome(text);
@@ -56,7 +53,7 @@ void require(bool condition, const char* what) {
   Explorer::current()->in_model = true;
 }
 
-Result Explorer::run(const Scenario& scenario, uint64_t limit) {
+Result Explorer::run(const Scenario& scenario, bool buffers_loads, uint64_t limit) {
   const auto start = std::chrono::steady_clock::now();
   current_ = this;
   scenario_ = &scenario;
@@ -65,17 +62,42 @@ Result Explorer::run(const Scenario& scenario, uint64_t limit) {
   threads_.resize(scenario.threads.size());
   for (Thread& thread : threads_) {
     thread.stack.resize(stack_bytes);
+    thread.longest = 0;
     getcontext(&thread.context);
   }
   Result result;
+  // Until no location proves to be shared that was not taken for shared.
+  for (bool done = false; !done;) {
+    result = {};
+    promises_.clear();
+    for (const Promised promised : {Promised::none, Promised::relaxed, Promised::releasing}) {
+      promised_ = promised;
+      done = explore(scenario, limit, result);
+      if (!done || !result.error.empty() || !buffers_loads) break;
+    }
+  }
+  current_ = nullptr;
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+// False: has to begin anew.
+bool Explorer::explore(const Scenario& scenario, uint64_t limit, Result& result) {
   open_.assign(1, Graph());
   while (!open_.empty()) {
     graph_ = std::move(open_.back());
     open_.pop_back();
+    if (graph_.has_promise() && ++result.promised > most_promised) {
+      result.is_cut_short = true;
+      return true;
+    }
     switch (execute(scenario)) {
       case End::complete:
-        ++result.executions;
+        ++(graph_.has_promise() ? result.buffered : result.executions);
         result.outcomes.insert(outcome_);
+        if (graph_.has_promise()) break;
+        note_promises();
+        for (Thread& thread : threads_) thread.longest = std::max(thread.longest, thread.executed);
         break;
       case End::blocked:
         ++result.blocked;
@@ -86,25 +108,20 @@ Result Explorer::run(const Scenario& scenario, uint64_t limit) {
       case End::abandoned:
         break;
       case End::restart:
-        result = {};
-        open_.assign(1, Graph());
-        break;
+        return false;
       case End::failed:
         result.error = error_;
         sites_.name_all(racy_site_);
         result.trace = trace_of(graph_, sites_);
         if (racy_site_ != 0) result.trace += "  race at " + sites_.line_of(racy_site_) + "\n";
-        open_.clear();
-        break;
+        return true;
     }
-    if (result.executions + result.blocked + result.cut >= limit) {
+    if (result.executions + result.buffered + result.blocked + result.cut >= limit) {
       result.error = "too many executions";
       break;
     }
   }
-  current_ = nullptr;
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return result;
+  return true;
 }
 
 void Explorer::start_thread() { current_->enter_thread(); }
@@ -152,16 +169,28 @@ void Explorer::end_execution(End end) {
 }
 
 void Explorer::fail(const std::string& what) {
-  if (end_ != End::failed) error_ = what;
+  if (error_.empty()) error_ = what;
+  // The promise must still be kept.
+  if (in_thread() && graph_.has_promise()) {
+    written_.clear();
+    pause(State::ended);
+  }
   if (in_thread()) end_execution(End::failed);
   end_ = End::failed;
+}
+
+// What follows a data race may differ.
+void Explorer::fail_replay() {
+  if (!error_.empty()) end_execution(End::abandoned);
+  error_ = "the model is not deterministic";
+  end_execution(End::failed);
 }
 
 Explorer::End Explorer::execute(const Scenario& scenario) {
   memory_.reset();
   thread_locals().clear();
   outcome_.clear();
-  ordered_.clear();
+  error_.clear();
   racy_site_ = 0;
   written_.clear();
   running_ = extends_ = -1;
@@ -208,6 +237,11 @@ Explorer::End Explorer::execute(const Scenario& scenario) {
     switch_to(extends_);
     if (end_ != End::complete) return end_;
   }
+  if (promised_ != Promised::none) {
+    if (!graph_.has_promise()) promise_stores();
+    if (!graph_.is_promise_kept()) return End::abandoned;
+    if (!error_.empty()) return End::failed;
+  }
   bool blocked = false;
   bool stuck = true;
   for (unsigned i = 0; i < threads_.size(); ++i) {
@@ -232,7 +266,7 @@ Explorer::End Explorer::execute(const Scenario& scenario) {
 
 bool Explorer::has_executed(EventId id) const noexcept {
   const Event& event = graph_.at(id);
-  return event.index < threads_[event.thread].executed;
+  return event.thread == promised_thread || event.index < threads_[event.thread].executed;
 }
 
 bool Explorer::is_stuck(unsigned number) const {
@@ -290,8 +324,11 @@ void Explorer::await_turn(bool completes_exchange) {
     threads_[static_cast<size_t>(running_)].completes_exchange = completes_exchange;
     pause(State::pending);
   }
-  if (graph_.events().size() >= most_events ||
-      threads_[static_cast<size_t>(running_)].executed >= most_operations)
+  Thread& thread = threads_[static_cast<size_t>(running_)];
+  // A promise that is not kept may lock a lock for ever.
+  if (graph_.has_promise() && thread.executed >= thread.longest + most_further)
+    end_execution(End::abandoned);
+  if (graph_.events().size() >= most_events || thread.executed >= most_operations)
     end_execution(End::cut);
 }
 
@@ -302,7 +339,7 @@ const Event* Explorer::repeated(const Event& event) {
   const Event& found = graph_.at(graph_.id_of(number, thread.executed));
   if (found.kind != event.kind || found.site != event.site ||
       (found.kind != Kind::fence && found.location != event.location))
-    fail("the model is not deterministic");
+    fail_replay();
   return &found;
 }
 
@@ -351,10 +388,10 @@ void Explorer::step_store(Event event) {
   event.kind = Kind::store;
   event.thread = static_cast<uint8_t>(number);
   if (const Event* found = repeated(event); found != nullptr) {
-    if (found->value != event.value) fail("the model is not deterministic");
+    if (found->value != event.value) fail_replay();
   } else {
     await_turn(event.exclusive);
-    if (is_load_buffered(event)) fail("load buffering");
+    if (Graph graph = graph_; graph.fulfil(event)) open_.push_back(std::move(graph));
     for (size_t i = 0; i < graph_.events().size(); ++i) {
       const Event& load = graph_.events()[i];
       if (load.kind != Kind::load || load.location != event.location || load.thread == number)
@@ -385,15 +422,47 @@ void Explorer::step_store(Event event) {
   complete_step();
 }
 
-// A load by which the store came about may read the store, unless it happens before.
-bool Explorer::is_load_buffered(const Event& store) const {
-  if (!store.ordered) return false;
-  const Event* const last = graph_.last_of(store.thread);
-  if (last == nullptr) return false;
-  return std::any_of(graph_.events().begin(), graph_.events().end(), [&](const Event& load) {
-    return load.kind == Kind::load && load.location == store.location &&
-           load.index < last->prefix[load.thread] && load.index >= last->before[load.thread];
-  });
+// Stores of a complete execution. A thread that has loaded nothing before buffers no load.
+void Explorer::note_promises() {
+  for (const auto& [address, location] : locations_) {
+    if (address >= futex_queue) continue;
+    for (const Event& store : graph_.events()) {
+      if (store.kind != Kind::store || store.location != location.number || store.site == 0)
+        continue;
+      const bool has_loaded = std::ranges::any_of(graph_.events(), [&](const Event& load) {
+        return load.kind == Kind::load && load.thread == store.thread && load.index < store.index;
+      });
+      if (!has_loaded) continue;
+      const bool releases = store.message != Clock{};
+      const Promise promise{store.location, store.value, store.thread};
+      promises_.try_emplace(promise, releases).first->second &= releases;
+    }
+  }
+}
+
+// As step_store(). Also loads that the promise does not survive read it: a later store may let them
+// read something else.
+void Explorer::promise_stores() {
+  for (const auto& [promise, releases] : promises_) {
+    if (releases != (promised_ == Promised::releasing)) continue;
+    Event store;
+    store.kind = Kind::store;
+    store.location = promise.location;
+    store.value = promise.value;
+    store.thread = promised_thread;
+    for (size_t i = 0; i < graph_.events().size(); ++i) {
+      const Event& load = graph_.events()[i];
+      if (load.kind != Kind::load || load.location != promise.location) continue;
+      const auto id = static_cast<EventId>(i);
+      const std::optional<Graph> without = graph_.without_followers(id, store);
+      if (!without) continue;
+      for (const unsigned place : without->places(store)) {
+        Graph graph = *without;
+        graph.promise(store, place, promise.thread);
+        if (graph.redirect(id)) open_.push_back(std::move(graph));
+      }
+    }
+  }
 }
 
 void Explorer::fence(Order order, uintptr_t site) {
@@ -523,9 +592,6 @@ Event Explorer::event_of(const Access& access, const Location& location) const n
   event.value = location.first_value;
   event.mask = mask_of(access.bytes);
   event.site = access.site;
-  for (const Written& range : ordered_)
-    event.ordered |=
-        access.address >= range.address && access.address < range.address + range.bytes;
   return event;
 }
 
@@ -537,7 +603,7 @@ void Explorer::note(const Access& access, SharedMemory::Use use) {
   const Clock clock =
       executed == 0 ? Clock{} : graph_.at(graph_.id_of(number, executed - 1)).before;
   if (memory_.use(access.address, access.bytes, use, number, clock, executed)) {
-    racy_site_ = access.site;
+    if (racy_site_ == 0) racy_site_ = access.site;
     fail("data race");
   }
 }

@@ -13,6 +13,12 @@
 // end, the threads are deadlocked. The same holds for a futex. Waits have no timeout, so a lost
 // wake-up is a deadlock. The lock of the kernel orders wake-ups and waits of a futex, and each
 // wake-up wakes all. compare_exchange_weak does not fail without reason.
+//
+// Then, load buffering (graph.h): at the end of each execution, stores that came about in any
+// execution are promised, one at a time, and loads read that. Only executions count in which the
+// promise is kept, by a store with the same value; so no value comes out of thin air. This is
+// bounded: threads must not make many more steps than in other executions, and of a scenario with
+// very many graphs only the first few thousand are tried ("at least" in the table).
 #pragma once
 
 #include <setjmp.h>
@@ -35,9 +41,12 @@
 namespace lintel::model {
 
 struct Result {
-  uint64_t executions = 0;  // complete
-  uint64_t blocked = 0;     // in which a thread waits for what comes in another one
-  uint64_t cut = 0;         // with too many operations
+  uint64_t executions = 0;    // complete
+  uint64_t buffered = 0;      // further ones, with load buffering
+  uint64_t promised = 0;      // graphs that were tried for that
+  bool is_cut_short = false;  // by the limit of these
+  uint64_t blocked = 0;       // in which a thread waits for what comes in another one
+  uint64_t cut = 0;           // with too many operations
   std::string trace;
   std::string error;  // of the first faulty execution; exploration ends there
   std::set<std::string> outcomes;
@@ -49,7 +58,8 @@ class Explorer {
   explicit Explorer(Sites& sites) noexcept : sites_(sites) {}
 
   // `limit`: executions in all.
-  [[nodiscard]] Result run(const Scenario& scenario, uint64_t limit = 20'000'000);
+  [[nodiscard]] Result run(const Scenario& scenario, bool buffers_loads,
+                           uint64_t limit = 20'000'000);
 
   bool in_model = false;  // code of the scenario runs, rather than the checker
   // For hooks. The exploration that runs now, or nullptr.
@@ -75,9 +85,6 @@ class Explorer {
   void futex_wake(const Access& word);
   void fail(const std::string& what);
   void add_outcome(const std::string& outcome) { outcome_ += outcome; }
-  void add_ordered(const void* start, size_t bytes) {
-    ordered_.push_back({reinterpret_cast<uintptr_t>(start), bytes});
-  }
   [[nodiscard]] void* allocate(size_t bytes) { return memory_.allocate(running_ + 1, bytes); }
   [[nodiscard]] bool owns(const void* address) const noexcept { return memory_.owns(address); }
 
@@ -92,6 +99,7 @@ class Explorer {
     State state = State::ready;
     bool completes_exchange = false;  // its next operation
     unsigned executed = 0;
+    unsigned longest = 0;  // of the complete executions without load buffering
     EventId awaited = initial;
     unsigned window = 0;  // operations that repeat
     unsigned unshared = 0;
@@ -112,7 +120,14 @@ class Explorer {
     }
   };
   enum class End : uint8_t { complete, blocked, cut, failed, abandoned, restart };
+  struct Promise {
+    uint16_t location;
+    uint64_t value;
+    uint8_t thread;
+    auto operator<=>(const Promise&) const = default;
+  };
 
+  [[nodiscard]] bool explore(const Scenario& scenario, uint64_t limit, Result& result);
   void enter_thread();
   static void start_thread();
   [[nodiscard]] End execute(const Scenario& scenario);
@@ -121,10 +136,12 @@ class Explorer {
   void pause(State state);
   void await_turn(bool completes_exchange);
   [[noreturn]] void end_execution(End end);
+  [[noreturn]] void fail_replay();
   Location& location_of(const Access& access, bool reads, bool writes);
   [[nodiscard]] Event event_of(const Access& access, const Location& location) const noexcept;
   [[nodiscard]] const Event* repeated(const Event& event);
-  [[nodiscard]] bool is_load_buffered(const Event& store) const;
+  void note_promises();
+  void promise_stores();
   [[nodiscard]] bool has_executed(EventId id) const noexcept;
   void complete_step() noexcept;
   uint64_t step_load(Event event);
@@ -141,6 +158,8 @@ class Explorer {
   const Scenario* scenario_ = nullptr;
   Graph graph_;
   std::vector<Graph> open_;
+  std::map<Promise, bool> promises_;  // whether each such store releases
+  enum class Promised : uint8_t { none, relaxed, releasing } promised_ = Promised::none;
   std::vector<Thread> threads_;
   jmp_buf scheduler_{};
   int running_ = -1;
@@ -154,7 +173,6 @@ class Explorer {
     uintptr_t address;
     size_t bytes;
   };
-  std::vector<Written> ordered_;  // see forbid_load_buffering()
   std::vector<Written> written_;  // plainly by the running thread since its last operation
   uintptr_t racy_site_ = 0;
 };

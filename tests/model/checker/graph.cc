@@ -30,7 +30,7 @@ EventId Graph::last_store(uint16_t location) const noexcept {
   EventId last = initial;
   for (size_t i = 0; i < events_.size(); ++i) {
     const Event& event = events_[i];
-    if (event.kind == Kind::store && event.location == location &&
+    if (event.kind == Kind::store && event.location == location && !event.fulfils &&
         (last == initial || event.place > at(last).place))
       last = static_cast<EventId>(i);
   }
@@ -63,6 +63,9 @@ void Graph::compute_clocks(Event& event) const noexcept {
       if (event.from != initial) {
         const Event& store = at(event.from);
         join(event.prefix, store.prefix);
+        // What the thread stored itself tells it nothing.
+        const EventId own = store.thread == promised_thread ? fulfilment() : initial;
+        if (own != initial && at(own).thread == event.thread) break;
         join(acquires(event.order) ? event.before : event.to_acquire, store.message);
       }
       break;
@@ -95,6 +98,55 @@ void Graph::add_store(Event event, unsigned place) noexcept {
   add(event);
 }
 
+void Graph::promise(Event store, unsigned place, uint8_t promiser) noexcept {
+  promiser_ = promiser;
+  store.thread = promised_thread;
+  store.order = Order::release;  // so that clocks tell who acquired it
+  add_store(store, place);
+}
+
+bool Graph::fulfil(Event store) noexcept {
+  if (!has_promise() || store.thread != promiser_ || fulfilment() != initial) return false;
+  const EventId id = id_of(promised_thread, 0);
+  const Event& promised = at(id);
+  const Event* const previous = last_of(store.thread);
+  if (previous == nullptr || store.location != promised.location || store.value != promised.value ||
+      (store.exclusive && place_of(*previous) + 1 != promised.place))
+    return false;
+  // Whether a load of the promise is among the causes.
+  const auto is_cause = [&](const Clock& causes) {
+    return std::ranges::any_of(events_, [&](const Event& load) {
+      return load.kind == Kind::load && load.from == id && load.index < causes[load.thread];
+    });
+  };
+  const bool is_ordered = std::ranges::any_of(threads_[store.thread], [&](EventId other) {
+    const Event& event = at(other);
+    if (event.kind == Kind::store || !acquires(event.order)) return false;
+    if (event.kind == Kind::fence) return is_cause(event.prefix);
+    return event.from != initial && is_cause(at(event.from).prefix);
+  });
+  if (is_ordered || !is_cause(previous->prefix) ||
+      view(store.thread, length(store.thread), store.location) >= promised.place)
+    return false;
+  store.fulfils = true;
+  store.place = promised.place;
+  add(store);
+  return has_total_order();
+}
+
+EventId Graph::fulfilment() const noexcept {
+  const auto found = std::ranges::find_if(events_, &Event::fulfils);
+  return found == events_.end() ? initial : static_cast<EventId>(found - events_.begin());
+}
+
+bool Graph::is_promise_kept() const noexcept {
+  const EventId store = fulfilment();
+  if (store == initial) return false;
+  return at(store).message == Clock{} || std::ranges::none_of(events_, [](const Event& event) {
+           return event.thread != promised_thread && event.before[promised_thread] != 0;
+         });
+}
+
 unsigned Graph::view(unsigned thread, unsigned length, uint16_t location) const noexcept {
   if (length == 0) return 0;
   const Clock& before = at(threads_[thread][length - 1]).before;
@@ -111,7 +163,7 @@ std::vector<EventId> Graph::sources(const Event& load) const {
   std::vector<EventId> found;
   for (size_t i = 0; i < events_.size(); ++i)
     if (events_[i].kind == Kind::store && events_[i].location == load.location &&
-        events_[i].place >= least)
+        events_[i].place >= least && !events_[i].fulfils)
       found.push_back(static_cast<EventId>(i));
   std::sort(found.begin(), found.end(),
             [this](EventId a, EventId b) { return at(a).place > at(b).place; });
@@ -139,6 +191,8 @@ std::vector<unsigned> Graph::places(const Event& store) const {
 bool Graph::was_added_last(EventId event, const Clock& prefix) const noexcept {
   const Event& of = at(event);
   if (of.kind == Kind::fence) return true;
+  // These never had to be added.
+  if (of.fulfils || of.thread == promised_thread) return false;
   const unsigned place = place_of(of);
   for (size_t i = 0; i < events_.size(); ++i) {
     const Event& other = events_[i];
@@ -167,6 +221,7 @@ std::optional<Graph> Graph::without_followers(EventId load, const Event& store) 
     }
   }
   Graph graph;
+  graph.promiser_ = promiser_;
   for (size_t i = 0; i < events_.size(); ++i) {
     if (renamed[i] == initial) continue;
     Event event = events_[i];

@@ -7,12 +7,12 @@
 // them.
 //
 // The last rule excludes load buffering: no load takes a value from the future. C++ and Arm allow
-// that where the load is relaxed and not ordered with later stores of its thread. In this library
-// it could matter where memory is used again: a store to a place that was given back might be read
-// by a load from before that. For plain memory this is a data race, which is noticed. For atomic
-// variables, such as the cookies of acknowledgements, see forbid_load_buffering(). The thread that
-// stores needs no order beyond its condition, since no processor stores before a condition is
-// known.
+// that. So a graph may have one promised store (Kang and others, "A promising semantics for
+// relaxed-memory concurrency"), as if it were of a thread of its own. Loads read it before its
+// thread comes to it, which fulfils the promise. A load must not happen before the store that it
+// reads, and a store not come before a load of its own thread that acquires what the store brought
+// about: C++ would let it, but no compiler and no processor does. Arm lets still fewer: it also
+// keeps stores that release behind all loads, and stores behind what they depend on.
 //
 // Asymmetric fences follow the proposal P1202 for C++: a light fence is ordered with every heavy
 // one as two seq_cst fences are, and orders nothing else. That is what a compiler barrier and
@@ -27,8 +27,9 @@
 
 namespace lintel::model {
 
-inline constexpr unsigned most_threads = 4;
-inline constexpr unsigned most_events = 250;  // of one execution
+inline constexpr unsigned most_threads = 5;
+inline constexpr unsigned promised_thread = most_threads - 1;  // has the promised store only
+inline constexpr unsigned most_events = 250;                   // of one execution
 
 enum class Order : uint8_t { relaxed, acquire, release, acq_rel, seq_cst, light, heavy };
 enum class Kind : uint8_t { load, store, fence };
@@ -53,7 +54,7 @@ struct Event {
   Order order = Order::relaxed;
   bool exclusive = false;  // load or store of a read-modify-write operation; the store follows
   bool exchanges = false;  // a load with `exchange`
-  bool ordered = false;    // see forbid_load_buffering()
+  bool fulfils = false;    // a store that is the promised one, in its thread and with its place
   uint8_t thread = 0;
   uint8_t index = 0;  // in its thread
   uint8_t place = 0;  // stores: in the modification order; the initial value has place 0
@@ -91,6 +92,14 @@ class Graph {
   // Appends to the thread of the event, without a check. A load has `from` and its value.
   EventId add(Event event) noexcept;
   void add_store(Event event, unsigned place) noexcept;
+  // Adds a store to which its thread, `promiser`, has not come.
+  void promise(Event store, unsigned place, uint8_t promiser) noexcept;
+  [[nodiscard]] bool has_promise() const noexcept { return length(promised_thread) != 0; }
+  // Adds the promised store to its thread, if this is it, and if the thread has come to it by what
+  // a load of it brought about. False: not so, or inconsistent.
+  [[nodiscard]] bool fulfil(Event store) noexcept;
+  // And nothing was acquired from it that the promise did not tell.
+  [[nodiscard]] bool is_promise_kept() const noexcept;
 
   // Stores that the next load of that thread may read, the latest first.
   [[nodiscard]] std::vector<EventId> sources(const Event& load) const;
@@ -122,7 +131,10 @@ class Graph {
   void compute_clocks(Event& event) const noexcept;
   [[nodiscard]] bool was_added_last(EventId event, const Clock& prefix) const noexcept;
 
-  std::vector<Event> events_;  // in the order in which they were added
+  [[nodiscard]] EventId fulfilment() const noexcept;
+
+  uint8_t promiser_ = promised_thread;  // thread of the promised store
+  std::vector<Event> events_;           // in the order in which they were added
   std::array<std::vector<EventId>, most_threads> threads_;
 };
 

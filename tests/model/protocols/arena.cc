@@ -114,7 +114,9 @@ struct InTurn : Pool<1, 0> {
   }
   void trim() {
     act<0>([this] {
-      arena.release(arena.allocate());
+      const uint32_t index = arena.allocate();
+      // By load buffering, the other thread may have taken it.
+      if (index != arena.no_index) arena.release(index);
       arena.trim();
     });
   }

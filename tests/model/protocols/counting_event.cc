@@ -179,9 +179,7 @@ Protocol counting_event() {
        share<C>("set to failure, get", {&C::set_failure, &C::get}),
        share<C>("count, get", {&C::count_data, &C::get}),
        share<Announced>("announced", {&Announced::post_and_count, &Announced::free})},
-      {{"CountingEvent::set exchange acq_rel -> release",
-        "against load buffering, which the checker does not have: a thread that adds before this "
-        "has read an earlier number of sets"}}};
+      {}};
 }
 
 }  // namespace lintel::model

@@ -15,7 +15,6 @@ struct Acks {
   Acks() {
     writer.attach(&control);
     reader.attach(&control);
-    forbid_load_buffering(control.acks.cookies, sizeof control.acks.cookies);
     for (uint32_t i = 0; i < lane_ack_places; ++i)
       require(writer.push(&i, 1) == 1, "there is a place");
   }
