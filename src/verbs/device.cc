@@ -260,6 +260,7 @@ VerbsDevices VerbsDevice::open_all(const VerbsPortWish& wish, std::string& reaso
     else if (!chooses)
       return {};
   }
+  for (const auto& device : devices) device->is_one_of_several = devices.size() > 1;
   return devices;
 }
 

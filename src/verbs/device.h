@@ -128,6 +128,7 @@ class VerbsDevice {
   ibv_mtu mtu = IBV_MTU_1024;  // MTU of the active port
   uint32_t nid = 0;            // IPv4 address of the port, in host byte order; 0: it has none
   bool is_roce = false;
+  bool is_one_of_several = false;  // the process has other ports
   uint32_t max_message_bytes = 0;  // maximum length of one work request
   ibv_device_attr attributes{};
   // RDMA READ and WRITE work with memory whose pages are not pinned (IBV_ACCESS_ON_DEMAND).

@@ -102,6 +102,14 @@ uint32_t ipv4_of(const ibv_gid& gid) noexcept {
   return ntohl(word);
 }
 
+// Networks of IPv4 usually have 256 addresses. Where that is wrong, the ports are tried in turn.
+bool shares_network(const ibv_gid& a, const ibv_gid& b) noexcept {
+  constexpr unsigned host_bits = 8;
+  const uint32_t ipv4 = ipv4_of(a);
+  return ipv4 != 0 ? ipv4 >> host_bits == ipv4_of(b) >> host_bits
+                   : a.global.subnet_prefix == b.global.subnet_prefix;
+}
+
 bool choose_gid(const PortDescription& port, int wanted_index, uint32_t nid, uint32_t& row,
                 std::string& reason) {
   unsigned best = 0;

@@ -42,14 +42,6 @@ UdDestination destination_of(const RailAddress& rail) noexcept {
   return {port.gid, port.lid, port.is_roce == 1, port.queue_pair, port.q_key, port.mtu};
 }
 
-// Networks of IPv4 usually have 256 addresses. Where that is wrong, probes find the pairs.
-bool shares_network(const ibv_gid& a, const ibv_gid& b) noexcept {
-  constexpr unsigned host_bits = 8;
-  const uint32_t ipv4 = ipv4_of(a);
-  return ipv4 != 0 ? ipv4 >> host_bits == ipv4_of(b) >> host_bits
-                   : a.global.subnet_prefix == b.global.subnet_prefix;
-}
-
 bool join(Descriptor& joined, int descriptor) noexcept {
   if (!joined.is_open()) joined = make_epoll();
   epoll_event event{.events = EPOLLIN, .data = {.u64 = 0}};

@@ -36,7 +36,7 @@ OpenStatus open(const VerbsSettings& settings, std::unique_ptr<Transport>& trans
   reliable.reuses_places = false;
   auto datagrams = reliable_over_link(std::move(link), reliable, settings.faults, reason);
   if (datagrams == nullptr) return OpenStatus::failed;
-  transport = VerbsTransport::open(devices[0], std::move(datagrams), settings, reason);
+  transport = VerbsTransport::open(devices, std::move(datagrams), settings, reason);
   return transport == nullptr ? OpenStatus::failed : OpenStatus::opened;
 }
 
