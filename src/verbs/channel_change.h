@@ -53,6 +53,9 @@ class ChannelChange {
   // Makes a queue pair and offers it to the peer. False: there is no room.
   bool offer(VerbsLink& link) noexcept;
   // See AgreementSender.
+  void decline(VerbsLink& link, uint32_t offered_number) noexcept {
+    agreements_.decline(link, offered_number);
+  }
   void tell_of_rails(VerbsLink& link, uint8_t ports) noexcept {
     agreements_.tell_of_rails(link, ports);
   }

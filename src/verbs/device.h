@@ -107,6 +107,12 @@ class VerbsDevice {
   // Whether fill_address() would add a GRH. Message path.
   [[nodiscard]] bool needs_grh(const ibv_gid& gid) const noexcept;
 
+  // Whether the port is up now. A system call.
+  [[nodiscard]] bool is_active() const noexcept {
+    ibv_port_attr state{};
+    return ibv_query_port(context, port, &state) == 0 && state.state == IBV_PORT_ACTIVE;
+  }
+
   [[nodiscard]] uint32_t mtu_bytes() const noexcept { return 128u << mtu; }
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }  // "rxe0:1"; constant

@@ -15,7 +15,8 @@ namespace lintel {
 
 namespace {
 
-constexpr uint64_t between_requests_ns = 1'000'000'000;
+constexpr uint32_t between_requests_ms = 1000;
+constexpr unsigned most_doublings = 3;
 constexpr uint32_t notices_waiting = 128;
 
 }  // namespace
@@ -42,9 +43,14 @@ bool RailLinks::offers_to(const VerbsLink& link) const noexcept {
 }
 
 void RailLinks::request(VerbsLink& link) noexcept {
-  const uint64_t now = now_ns();
-  if (now < link.next_request_ns.load(std::memory_order_relaxed)) return;
-  link.next_request_ns.store(now + between_requests_ns, std::memory_order_relaxed);
+  const auto now_ms = static_cast<uint32_t>(now_ns() / 1'000'000);
+  const uint32_t next_ms = link.next_request_ms.load(std::memory_order_relaxed);
+  if (next_ms != 0 && static_cast<int32_t>(now_ms - next_ms) < 0) return;
+  // Connecting a queue pair may wait for an address.
+  const uint32_t before = link.rail_requests.load(std::memory_order_relaxed);
+  link.rail_requests.store(before + 1, std::memory_order_relaxed);
+  link.next_request_ms.store(now_ms + (between_requests_ms << std::min(before, most_doublings)),
+                             std::memory_order_relaxed);
   const LockGuard guard(link.lock);
   first_.requests.request_rails(link);
 }
@@ -54,7 +60,7 @@ void RailLinks::grant(VerbsLink& link) noexcept {
     const LockGuard guard(link.lock);
     if (!std::exchange(link.wants_rails, false)) return;
   }
-  if (link.peer_ports != 0 && offers_to(link)) {
+  if (link.peer_ports.load(std::memory_order_relaxed) != 0 && offers_to(link)) {
     offer(link);
   } else {
     first_.change.tell_of_rails(link, static_cast<uint8_t>(port_count()));
@@ -73,6 +79,7 @@ PeerRails* RailLinks::make_rails(VerbsLink& link) noexcept {
   }
   PeerRails& made = *peers_.back();
   for (uint8_t i = 0; i < std::size(made.rails); ++i) {
+    made.rails[i].messages = &link;
     VerbsLink& rail = made.rails[i].link;
     rail.peer = link.peer;
     rail.rail = static_cast<uint8_t>(i + 1);
@@ -92,7 +99,7 @@ ConnectedPort* RailLinks::choose_port(const PeerRails& peer, unsigned first,
     const bool taken = std::any_of(
         std::begin(peer.rails), std::end(peer.rails),
         [&](const RailLink& rail) { return rail.link.channel != nullptr && rail.port == &port; });
-    if (taken) continue;
+    if (taken || !port.device->is_active()) continue;
     if (gid == nullptr || shares_network(port.device->gid, *gid)) return &port;
     if (other == nullptr) other = &port;
   }
@@ -126,7 +133,7 @@ void RailLinks::prepare(RailLink& rail, const VerbsLink& link, ConnectedPort* po
 void RailLinks::offer(VerbsLink& link) noexcept {
   PeerRails* const peer = make_rails(link);
   if (peer == nullptr) return;
-  const unsigned count = std::min<unsigned>(port_count(), link.peer_ports);
+  const unsigned count = rails_to(link);
   for (unsigned i = 0; i < count; ++i) {
     RailLink& rail = peer->rails[i];
     if (rail.link.channel != nullptr || rail.link.pending != 0) continue;
@@ -145,7 +152,7 @@ bool RailLinks::handle(VerbsLink& link, const InboundMessage& message) noexcept 
   // What is not sound is refused with the others.
   if (body.version != agreement_version || body.rail == 0 || body.rail >= most_rails) return false;
   if (kind == Agreement::rails) {
-    link.peer_ports = static_cast<uint8_t>(body.rail);
+    link.peer_ports.store(static_cast<uint8_t>(body.rail), std::memory_order_relaxed);
     if (offers_to(link)) {
       offer(link);
     } else {
@@ -160,16 +167,22 @@ bool RailLinks::handle(VerbsLink& link, const InboundMessage& message) noexcept 
   if (kind == Agreement::offer && rail.link.channel == nullptr) {
     ibv_gid gid;
     std::memcpy(&gid, body.gid, sizeof gid);
-    if (ConnectedPort* const port = choose_port(*peer, 0, &gid); port != nullptr)
-      prepare(rail, link, port);
+    ConnectedPort* const port = choose_port(*peer, 0, &gid);
+    if (port == nullptr) {
+      rail.link.datagrams = link.datagrams;
+      first_.change.decline(rail.link, body.sender_number);
+      return true;
+    }
+    prepare(rail, link, port);
   }
   if (rail.port != nullptr) rail.port->change.handle(rail.link, message, sink_);
   return true;
 }
 
 void RailLinks::fail(VerbsLink& link) noexcept {
-  link.peer_ports = 0;
-  link.next_request_ns.store(0, std::memory_order_relaxed);
+  link.peer_ports.store(0, std::memory_order_relaxed);
+  link.next_request_ms.store(0, std::memory_order_relaxed);
+  link.rail_requests.store(0, std::memory_order_relaxed);
   PeerRails* const peer = link.rails.load(std::memory_order_relaxed);
   if (peer == nullptr) return;
   for (RailLink& rail : peer->rails) {
@@ -180,7 +193,8 @@ void RailLinks::fail(VerbsLink& link) noexcept {
 
 void RailLinks::on_notice(VerbsLink& link, const std::byte* data, uint32_t bytes) noexcept {
   auto& rail = *static_cast<RailLink*>(link.context);
-  static_cast<void>(rail.keys.take(data, bytes, link.channel->peer.number));
+  if (rail.keys.take(data, bytes, link.channel->peer.number))
+    rail.messages->rail_requests.store(0, std::memory_order_relaxed);
 }
 
 unsigned RailLinks::poll(unsigned budget) noexcept {

@@ -5,6 +5,7 @@
 // (memory_notice.h), which proves the way. One that is lost is offered again. Connection path.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -16,6 +17,7 @@
 namespace lintel {
 
 struct RailLink {
+  VerbsLink* messages = nullptr;  // link of messages to the same peer
   VerbsLink link;                 // VerbsLink::rail is its number; both ends name it so
   ConnectedPort* port = nullptr;  // under the lock; of this process, once there is a queue pair
   NoticedKeys keys;
@@ -34,12 +36,17 @@ class RailLinks final : private NoticeSink {
   [[nodiscard]] unsigned port_count() const noexcept {
     return static_cast<unsigned>(ports_.size());
   }
+  // How many rails there can be to that peer.
+  [[nodiscard]] unsigned rails_to(const VerbsLink& link) const noexcept {
+    const unsigned told = link.peer_ports.load(std::memory_order_relaxed);
+    return told == 0 ? port_count() : std::min(told, port_count());
+  }
   [[nodiscard]] ConnectedPort& port(unsigned place) noexcept { return *ports_[place]; }
   [[nodiscard]] const ConnectedPort& port(unsigned place) const noexcept { return *ports_[place]; }
   [[nodiscard]] unsigned place_of(const ConnectedPort& port) const noexcept;
 
-  // Any thread; message path of large payloads. Requests those that are missing, at most once a
-  // second.
+  // Any thread; message path of large payloads. Requests those that are missing: after a second,
+  // and after longer if that was in vain.
   void request(VerbsLink& link) noexcept;
 
   // The poller.
@@ -61,8 +68,8 @@ class RailLinks final : private NoticeSink {
   [[nodiscard]] bool offers_to(const VerbsLink& link) const noexcept;
   PeerRails* make_rails(VerbsLink& link) noexcept;
   void offer(VerbsLink& link) noexcept;
-  // Chooses a port that no other rail to the peer has. `first`: the one that is tried first.
-  // `gid`: of the peer's port, if it is known.
+  // Chooses a port that is up and that no other rail to the peer has. `first`: the one that is
+  // tried first. `gid`: of the peer's port, if it is known.
   [[nodiscard]] ConnectedPort* choose_port(const PeerRails& peer, unsigned first,
                                            const ibv_gid* gid) const noexcept;
   void prepare(RailLink& rail, const VerbsLink& link, ConnectedPort* port) noexcept;

@@ -120,7 +120,7 @@ void StripedAccesses::expose(VerbsLink& link, const Piece* pieces, unsigned coun
       port->exposures.withdraw(rail, exposure.number, false);
     }
   }
-  if (used < rails_.port_count()) rails_.request(link);
+  if (used < rails_.rails_to(link)) rails_.request(link);
 }
 
 void StripedAccesses::withdraw(VerbsLink& link, uint32_t number, bool peer_may_access) noexcept {

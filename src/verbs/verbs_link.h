@@ -59,14 +59,14 @@ struct VerbsLink final : Link {
   uint32_t declined_number = 0;
   uint32_t denied_number = 0;  // own number of the denied queue pair, according to the peer
   uint32_t denied_peer_number = 0;
-  uint32_t failures = 0;   // number of failed queue pairs to this peer
-  uint8_t peer_ports = 0;  // further ports of the peer; 0: it has told of none
-
+  uint32_t failures = 0;  // number of failed queue pairs to this peer
   // The number of the further queue pair that this link is about; 0: the one for messages.
   uint8_t rail = 0;
+  std::atomic<uint8_t> peer_ports{0};  // further ports of the peer; 0: it has told of none
   // Further queue pairs to the peer, once there is any. Lasts as long as the link.
   std::atomic<PeerRails*> rails{nullptr};
-  std::atomic<uint64_t> next_request_ns{0};  // for such queue pairs, at the earliest
+  std::atomic<uint32_t> next_request_ms{0};  // for such queue pairs, modulo 2^32; 0: any time
+  std::atomic<uint32_t> rail_requests{0};    // since the last notice of the peer
 };
 
 // The links to all peers, found by process. Connection path; any thread. Links last as long as this
