@@ -3,10 +3,19 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
 
 #include "transport/packet_link.h"
 
 namespace lintel {
+
+// Name of a port in LinkProperties::device of a link with several.
+[[nodiscard]] inline std::string_view name_of_rail(std::string_view devices,
+                                                   unsigned rail) noexcept {
+  for (; rail != 0 && !devices.empty(); --rail)
+    devices.remove_prefix(std::min(devices.find('+'), devices.size() - 1) + 1);
+  return devices.substr(0, devices.find('+'));
+}
 
 // send(rail, frames, count) for neighbouring frames of one rail. See PacketLink::send().
 template <typename Send>

@@ -62,6 +62,11 @@ struct PortChoice {
 [[nodiscard]] PortChoice choose_port(const std::vector<PortDescription>& ports,
                                      const VerbsPortWish& wish);
 
+// The name of the port by which a process begins in place of that one: one of its network that is
+// near, so that it reaches the same peers. The processes of a node take different ones.
+[[nodiscard]] std::string nearest_port(const std::vector<PortDescription>& ports,
+                                       const std::string& first, uint32_t local_rank);
+
 // The names of other active ports of the same kind as that one, which are its rails: less than
 // `most`, the near ones first.
 [[nodiscard]] std::vector<std::string> further_ports(const std::vector<PortDescription>& ports,

@@ -73,12 +73,12 @@ PeerRails* RailLinks::make_rails(VerbsLink& link) noexcept {
   try {
     peers_.push_back(std::make_unique<PeerRails>());
   } catch (...) {
-    log_message(LogLevel::error, "verbs: no memory for further queue pairs with %s",
+    log_message(LogLevel::error, "verbs: no memory to go on with %s",
                 ProcessText(link.peer.nid, link.peer.pid).c_str());
     return nullptr;
   }
   PeerRails& made = *peers_.back();
-  for (uint8_t i = 0; i < std::size(made.rails); ++i) {
+  for (unsigned i = 0; i < std::size(made.rails); ++i) {
     made.rails[i].messages = &link;
     VerbsLink& rail = made.rails[i].link;
     rail.peer = link.peer;
@@ -118,7 +118,7 @@ void RailLinks::prepare(RailLink& rail, const VerbsLink& link, ConnectedPort* po
     if (opened) {
       is_used_ = true;
     } else {
-      log_message(LogLevel::warn, "verbs: %s is not used for accesses to memory: %s",
+      log_message(LogLevel::info, "verbs: %s is not used for accesses to memory: %s",
                   port->device->name().c_str(), reason.c_str());
       port->channels.close();
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "transport/rails.h"
 #include "unit/reliable_test_support.h"
 
 namespace lintel::test {
@@ -328,6 +329,14 @@ TEST(PathHealth, ALossIsReportedOnceAndTheReturnToo) {
   health.revive();
   EXPECT_EQ(health.take_change(true, 3 * PathHealth::lost_after_ns), Change::back);
   EXPECT_EQ(health.take_change(true, 3 * PathHealth::lost_after_ns), Change::none);
+}
+
+TEST(NameOfRailTest, IsAPartOfTheNameOfTheDevice) {
+  EXPECT_EQ(name_of_rail("mlx5_0:1+mlx5_1:1+x", 0), "mlx5_0:1");
+  EXPECT_EQ(name_of_rail("mlx5_0:1+mlx5_1:1+x", 1), "mlx5_1:1");
+  EXPECT_EQ(name_of_rail("mlx5_0:1+mlx5_1:1+x", 2), "x");
+  EXPECT_EQ(name_of_rail("mlx5_0:1+mlx5_1:1+x", 3), "");
+  EXPECT_EQ(name_of_rail("", 1), "");
 }
 
 }  // namespace

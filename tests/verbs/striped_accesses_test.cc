@@ -50,9 +50,12 @@ struct Operation {
     target.ended.clear();
     if (before_access) before_access();
     const Piece local{own.data(), own.size()};
-    return target.transport
-               ->remote_access(*target.last_link, writes, &local, 1, told.data(), count, 77)
-               .status == RemoteStatus::started;
+    const bool started =
+        target.transport
+            ->remote_access(*target.last_link, writes, &local, 1, told.data(), count, 77)
+            .status == RemoteStatus::started;
+    if (!started) initiator.transport->withdraw(link, exposure.number, false);
+    return started;
   }
   [[nodiscard]] bool has_ended() const { return !target.ended.empty(); }
   // The status that was reported.
@@ -369,6 +372,28 @@ TEST_P(StripedChaosTest, EachAccessEndsOnceAndWhatIsDoneIsComplete) {
   }
   EXPECT_GT(done, 5u) << by_messages << " by messages";
   EXPECT_EQ(pair.from.failed + pair.to.failed, 0u);
+}
+
+// The nid is the same for all processes of the node.
+TEST_F(StripedAccessesTest, ProcessesBeginWithDifferentPortsUnlessOneIsNamed) {
+  start({.devices = 3});
+  std::string reason;
+  VerbsPortWish wish;
+  wish.most_ports = 4;
+  const auto names = [&] {
+    std::string all;
+    for (const auto& device : VerbsDevice::open_all(wish, reason)) {
+      EXPECT_TRUE(device->is_one_of_several);
+      all.append(all.empty() ? "" : "+").append(device->name());
+    }
+    return all;
+  };
+  EXPECT_EQ(names(), "fake0:1+fake1:1+fake2:1");
+  wish.local_rank = 1;
+  EXPECT_EQ(names(), "fake1:1+fake0:1+fake2:1");
+  EXPECT_EQ(VerbsDevice::open_all(wish, reason)[0]->nid, loopback_nid);
+  wish.nid = loopback_nid + 2;
+  EXPECT_EQ(names(), "fake2:1+fake0:1+fake1:1");
 }
 
 // ---- parts
