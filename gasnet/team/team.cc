@@ -85,9 +85,10 @@ gex_TM_t new_team(gex_TM_t primordial, std::vector<gex_Rank_t> members, uint32_t
   std::sort(team->ranks.begin(), team->ranks.end(),
             [&](gex_Rank_t a, gex_Rank_t b) { return team->members[a] < team->members[b]; });
   team->view.rank = team->rank_of(job().rank());
-  team->map_as(*primordial);
   Teams& t = teams();
   const LockGuard lock(t.mutex);
+  /* Here, so that map_all_teams() cannot come between the two. */
+  team->map_as(*primordial);
   t.all.push_back(team);
   return team;
 }

@@ -1,5 +1,6 @@
-// perf_mpi_pair: latency, message rate and bandwidth between two MPI ranks, as JSON on standard
-// output of rank 0. Uses the C interface of MPI only; compiled by perf/compare with mpicxx.
+// perf_mpi_pair: latency, message rate and bandwidth between two MPI ranks, medians of the parts of
+// a run, as JSON on standard output of rank 0. Uses the C interface of MPI only; compiled by
+// perf/compare with mpicxx.
 //
 //   latency    half of a round trip of one message each way
 //   self       one message from each rank to itself, received first: no other core takes part
@@ -8,6 +9,7 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -77,22 +79,29 @@ void bandwidth_iterations(int rank, char* buffer, int size, long iterations) {
   }
 }
 
-// Seconds for one iteration: first a few to learn how many fit into the wanted time, then those.
+// Seconds for one iteration: first a few to learn how many fit into the wanted time, then those, in
+// parts. Returns the median of the parts: some of them last longer because the system had other
+// work for a core.
 double seconds_per_iteration(int rank, char* buffer, int size, const Options& options) {
+  constexpr long parts = 101;
   const auto run = options.bandwidth ? bandwidth_iterations
                    : options.self    ? self_iterations
                                      : latency_iterations;
   const auto timed = [&](long iterations) {
-    MPI_Barrier(MPI_COMM_WORLD);
     const double start = MPI_Wtime();
     run(rank, buffer, size, iterations);
     return (MPI_Wtime() - start) / static_cast<double>(iterations);
   };
   long iterations = options.bandwidth ? 8 : 500;
   timed(iterations);
-  iterations = static_cast<long>(options.duration_ms * 1e-3 / timed(iterations)) + 1;
+  MPI_Barrier(MPI_COMM_WORLD);
+  iterations = static_cast<long>(options.duration_ms * 1e-3 / parts / timed(iterations)) + 1;
   MPI_Bcast(&iterations, 1, MPI_LONG, 0, MPI_COMM_WORLD);
-  return timed(iterations);
+  MPI_Barrier(MPI_COMM_WORLD);
+  std::vector<double> seconds(parts);
+  for (double& part : seconds) part = timed(iterations);
+  std::nth_element(seconds.begin(), seconds.begin() + parts / 2, seconds.end());
+  return seconds[parts / 2];
 }
 
 Options parse(int argc, char** argv) {

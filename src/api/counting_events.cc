@@ -246,7 +246,7 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
     const CounterOfInterface found = resolve_counter(ct_handles[i]);
     if (found.counter == nullptr ||
         (physical != nullptr && physical != &found.interface->physical()))
-      return refuse_handle(ct_poll, "a handle of ct_handles", ct_handles[i], HandleType::counter);
+      return refuse_wait(ct_poll, "a handle of ct_handles", ct_handles[i], HandleType::counter);
     physical = &found.interface->physical();
   }
   CounterWait wait(ct_handles, tests, size, event);

@@ -74,6 +74,18 @@ MessageAssembler::Taken MessageAssembler::take(Connection& connection, uint8_t f
 
 bool MessageAssembler::take_whole(Connection& connection, const std::byte* body, uint32_t length,
                                   FrameBuffer* held) noexcept {
+  if (length < sizeof(MessageHeader)) return false;
+  MessageHeader only;
+  std::memcpy(&only, body, sizeof only);
+  if (sizeof only + only.link_word == length && is_plausible(only)) [[likely]] {
+    batch_.add(connection, only, body + sizeof only, held, &context_.received);
+    return true;
+  }
+  return take_bundle(connection, body, length, held);
+}
+
+bool MessageAssembler::take_bundle(Connection& connection, const std::byte* body, uint32_t length,
+                                   FrameBuffer* held) noexcept {
   MessageHeader headers[most_bundled];
   const unsigned count = parse(body, length, headers);
   for (unsigned i = 0; i < count; ++i) {

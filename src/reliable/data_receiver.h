@@ -38,6 +38,9 @@ class MessageAssembler {
                  MessageHeader (&headers)[most_bundled]) const noexcept;
   Taken take_fragment(Connection& connection, uint8_t flags, const std::byte* body, uint32_t length,
                       uint64_t now_ns) noexcept LINTEL_REQUIRES(polling);
+  // take_whole() of several messages in one frame.
+  bool take_bundle(Connection& connection, const std::byte* body, uint32_t length,
+                   FrameBuffer* held) noexcept LINTEL_REQUIRES(polling);
   bool begin_message(Connection& connection, uint32_t bytes, uint64_t now_ns) noexcept
       LINTEL_REQUIRES(polling);
 

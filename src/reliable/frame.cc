@@ -12,10 +12,6 @@ uint32_t connection_seed(uint64_t receiver, uint64_t sender) noexcept {
   return crc32c(~handshake_seed, numbers, sizeof numbers);
 }
 
-uint32_t body_check(uint32_t seed, const void* body, size_t bytes) noexcept {
-  return crc32c(seed, body, bytes);
-}
-
 uint32_t finish_check(uint32_t body_check, const FrameHeader& header) noexcept {
   // Put together in registers: what was just written in small pieces cannot be read in large ones
   // without waiting.

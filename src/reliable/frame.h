@@ -11,6 +11,7 @@
 
 #include "transport/message.h"
 #include "transport/packet_link.h"
+#include "util/crc32c.h"
 
 namespace lintel {
 
@@ -167,7 +168,9 @@ inline constexpr uint32_t handshake_seed = 0x4c4e544cu;
 [[nodiscard]] uint32_t connection_seed(uint64_t receiver, uint64_t sender) noexcept;
 
 // The check of a body; finish_check() adds the header.
-[[nodiscard]] uint32_t body_check(uint32_t seed, const void* body, size_t bytes) noexcept;
+[[nodiscard]] inline uint32_t body_check(uint32_t seed, const void* body, size_t bytes) noexcept {
+  return crc32c(seed, body, bytes);
+}
 // The value for FrameHeader::check.
 [[nodiscard]] uint32_t finish_check(uint32_t body_check, const FrameHeader& header) noexcept;
 // Returns the number of bytes in front of the payload of a frame with frame_unchecked: these are

@@ -190,6 +190,26 @@ class SendWindow {
   void mark_sent(SendPath& path, FrameBuffer* const* frames, unsigned count,
                  uint64_t now_ns) noexcept;
 
+  // The only frame that waits, was never sent, and may go by the first path now; nullptr: there
+  // is none.
+  [[nodiscard]] FrameBuffer* only_waiting() const noexcept {
+    FrameBuffer* const frame = queue_.newest_unsent();
+    return queue_.unsent_frames() == 1 && lost_frames_ == 0 && first_.has_room(charge_of(*frame)) &&
+                   !first_.awaits_room_for_burst(frame->length) && reaches(*frame)
+               ? frame
+               : nullptr;
+  }
+  // That frame was sent.
+  void mark_first_sent(FrameBuffer& frame, uint64_t now_ns) noexcept {
+    LINTEL_ASSERT(!frame.acknowledged && !frame.lost && frame.transmission == 0);
+    LINTEL_ASSERT(frame.sequence == unsent_sequence_ && frame.path == first_.index());
+    if (first_.in_flight_bytes() == 0) first_.start_timer(now_ns);
+    frame.sent_ns = now_ns;
+    first_.note_sent(frame, charge_of(frame));
+    queue_.note_sent(frame);
+    unsent_sequence_ = frame.sequence + 1;
+  }
+
   struct Acknowledged {
     FrameBuffer* released = nullptr;  // acknowledged frames, which the caller releases
     unsigned newly_lost = 0;

@@ -120,7 +120,7 @@ SendStatus Sender::send(Connection& connection, const MessageHeader& header, con
 // One frame without state: a loss is not noticed.
 SendStatus Sender::send_datagram(Connection& connection, const Message& message) noexcept {
   FrameBuffer* frame = nullptr;
-  const SendStatus status = cut(connection, message, false, frame);
+  const SendStatus status = fill_frame(connection, message, frame);
   if (status == SendStatus::sent)
     transmitter_.send_datagram(connection, *frame, context_.settings.clock());
   context_.sent.release_chain(frame);
@@ -157,7 +157,28 @@ bool Sender::join_last(Connection& connection, const Message& message,
   return true;
 }
 
-// `first`: the frames made so far, through `next`; for the pool, unless all are there.
+// Copies a message that fits into one frame. `frame`: for the pool, unless it was sent.
+[[gnu::always_inline]] inline SendStatus Sender::fill_frame(const Connection& connection,
+                                                            const Message& message,
+                                                            FrameBuffer*& frame) noexcept {
+  const auto& [header, pieces, count, length] = message;
+  const FrameProtection& protection = connection.protection;
+  const uint32_t bytes = message_frame_overhead + length;
+  LINTEL_ASSERT(bytes <= connection.send.frame_bytes());
+  frame = context_.sent.acquire(bytes + protection.seal_bytes());
+  if (frame == nullptr) [[unlikely]]
+    return SendStatus::queue_full;
+  frame->length = frame->held_bytes = bytes;
+  frame->flags = frame_whole;
+  std::byte* const to = frame->data() + sizeof(FrameHeader);
+  write_header(to, header, length);
+  const bool is_copied = count == 1 ? guarded_copy(to + sizeof header, pieces->base, length)
+                                    : PieceReader(pieces, count).read(to + sizeof header, length);
+  return is_copied && protection.prepare(*frame) ? SendStatus::sent : SendStatus::inaccessible;
+}
+
+// Cuts a message into frames. `first`: the frames made so far, through `next`; for the pool, unless
+// all are there.
 SendStatus Sender::cut(const Connection& connection, const Message& message, bool in_place,
                        FrameBuffer*& first) noexcept {
   const auto& [header, pieces, count, length] = message;
@@ -208,7 +229,9 @@ SendStatus Sender::cut(const Connection& connection, const Message& message, boo
       (connection.protection.encrypts() || context_.link.properties().sends_from_anywhere) &&
       count == 1 && length >= in_place_min_bytes && payload_stays(header);
   FrameBuffer* first = nullptr;
-  status = cut(connection, message, in_place, first);
+  status = !in_place && message_frame_overhead + uint64_t{length} <= connection.send.frame_bytes()
+               ? fill_frame(connection, message, first)
+               : cut(connection, message, in_place, first);
   if (status != SendStatus::sent) {
     context_.sent.release_chain(first);
     return status;

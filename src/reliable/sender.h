@@ -50,6 +50,8 @@ class Sender {
       LINTEL_REQUIRES(connection.lock);
   bool join_last(Connection& connection, const Message& message, SendStatus& status) noexcept
       LINTEL_REQUIRES(connection.lock);
+  SendStatus fill_frame(const Connection& connection, const Message& message,
+                        FrameBuffer*& frame) noexcept LINTEL_REQUIRES(connection.lock);
   SendStatus cut(const Connection& connection, const Message& message, bool in_place,
                  FrameBuffer*& first) noexcept LINTEL_REQUIRES(connection.lock);
   bool acknowledge(Connection& connection, uint32_t acknowledged, uint8_t delay,

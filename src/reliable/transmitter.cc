@@ -97,6 +97,30 @@ template <unsigned most, bool several>
   return true;
 }
 
+[[gnu::always_inline]] inline void Transmitter::transmit_one(Connection& connection,
+                                                             FrameBuffer& frame,
+                                                             uint64_t now_ns) noexcept {
+  SendWindow& window = connection.send.window;
+  SendPath& path = window.first();
+  FrameHeader header = header_of(connection, FrameType::data, now_ns);
+  header.sequence = frame.sequence;
+  header.flags = frame.flags;
+  if (window.wants_ack(path, frame)) header.flags |= frame_wants_ack;
+  Piece pieces[FrameProtection::most_pieces];
+  const unsigned parts =
+      connection.protection.finish(frame, header, pieces, window.queue().oldest());
+  if (parts == 0) [[unlikely]]
+    return fail_soon(connection, now_ns);
+  const OutboundFrame outbound{&connection.life.route().address, pieces, parts};
+  if (context_.link.send(&outbound, 1) != 1) [[unlikely]] {
+    FrameBuffer* const refused = &frame;
+    wait_to_send(connection, now_ns, link_full_retry_ns);
+    return connection.protection.keep_seals(&refused, 1);
+  }
+  window.mark_first_sent(frame, now_ns);
+  connection.pending.sent();
+}
+
 void Transmitter::transmit_many(Connection& connection, uint64_t now_ns) noexcept {
   const Loan<LongBurst> burst(long_bursts_);
   transmit_frames<PacketLink::largest_burst>(connection, connection.send.window.first(),
@@ -127,7 +151,9 @@ void Transmitter::transmit(Connection& connection, uint64_t now_ns) noexcept {
   if (window.is_unusual()) [[unlikely]]
     return transmit_unusual(connection, now_ns);
   SendPath& path = window.first();
-  if (window.awaits_room_for_burst()) {
+  if (FrameBuffer* const only = window.only_waiting()) [[likely]] {
+    transmit_one(connection, *only, now_ns);
+  } else if (window.awaits_room_for_burst()) {
     // The acknowledgement that makes the room calls this function again.
     LINTEL_ASSERT(path.in_flight_bytes() != 0);
   } else if (window.waiting_frames() > burst_on_stack) {

@@ -94,6 +94,9 @@ class Transmitter {
     std::atomic<uint32_t> next_free{0};
   };
   static constexpr uint32_t most_long_bursts = 64;  // threads that send one at a time; others wait
+  // Sends the only frame that waits. There is one path, which has room for it.
+  void transmit_one(Connection& connection, FrameBuffer& frame, uint64_t now_ns) noexcept
+      LINTEL_REQUIRES(connection.lock);
   template <unsigned most, bool several = false>
   bool transmit_frames(Connection& connection, SendPath& path, Burst<most>& burst,
                        uint64_t now_ns) noexcept LINTEL_REQUIRES(connection.lock);

@@ -133,13 +133,22 @@ LINTEL_CRC_TARGET inline uint32_t three_streams(uint32_t check, const unsigned c
   return check;
 }
 
+template <size_t words>
+LINTEL_CRC_TARGET inline Wide step_words(Wide check, const unsigned char*& from) noexcept {
+#pragma GCC unroll 4
+  for (size_t i = 0; i < words; ++i) check = step8(check, load(from + 8 * i));
+  from += 8 * words;
+  return check;
+}
+
 // Computes the check of fewer bytes than three short streams.
 LINTEL_CRC_TARGET inline uint32_t crc32c_of_few(uint32_t check, const unsigned char* from,
                                                 size_t bytes) noexcept {
   const unsigned char* const end = from + bytes;
-  const unsigned char* const words_end = from + (bytes & ~size_t{7});
   Wide wide = check;
-  for (; from != words_end; from += 8) wide = step8(wide, load(from));
+  for (size_t fours = bytes / 32; fours != 0; --fours) wide = step_words<4>(wide, from);
+  if ((bytes & 16) != 0) wide = step_words<2>(wide, from);
+  if ((bytes & 8) != 0) wide = step_words<1>(wide, from);
   check = static_cast<uint32_t>(wide);
   if ((bytes & 4) != 0) {
     uint32_t word;

@@ -1,5 +1,6 @@
 // PtlAbort: from another thread, from a signal handler, and afterwards.
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 
 #include <atomic>
@@ -145,6 +146,75 @@ TEST(AbortTest, ThreadsThatComeBackToTheirWaitsAreToldAgain) {
       rank.await_condition("waiting for more aborts", [&] { return aborted >= before + 8; });
       over = true;
       for (std::thread& thread : threads) thread.join();
+    });
+  }
+}
+
+// A handle that the library finds unreadable once: the thread that reads it stops there until the
+// page is opened again.
+class HandleReadLate {
+ public:
+  explicit HandleReadLate(ptl_handle_any_t handle)
+      : page_(static_cast<ptl_handle_any_t*>(
+            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    *page_ = handle;
+    struct sigaction action {};
+    action.sa_handler = [](int) {
+      was_read.store(true);
+      while (!may_go_on.load()) sched_yield();
+    };
+    EXPECT_EQ(sigaction(SIGSEGV, &action, &former_), 0);
+    was_read = may_go_on = false;
+    EXPECT_EQ(mprotect(page_, bytes, PROT_NONE), 0);
+  }
+  ~HandleReadLate() {
+    EXPECT_EQ(sigaction(SIGSEGV, &former_, nullptr), 0);
+    munmap(page_, bytes);
+  }
+  HandleReadLate(const HandleReadLate&) = delete;
+  HandleReadLate& operator=(const HandleReadLate&) = delete;
+
+  [[nodiscard]] const ptl_handle_any_t* get() const { return page_; }
+  void go_on() const {
+    EXPECT_EQ(mprotect(page_, bytes, PROT_READ), 0);
+    may_go_on = true;
+  }
+
+  static inline std::atomic<bool> was_read;
+
+ private:
+  static constexpr size_t bytes = 65'536;
+  static inline std::atomic<bool> may_go_on;
+
+  ptl_handle_any_t* page_;
+  struct sigaction former_ {};
+};
+
+// Between the first look of a waiting function at PtlAbort and its look at its handles another
+// thread aborts and frees.
+// spec 3.5.3, 3.13.9, 3.14.7
+TEST(AbortTest, FreedJustBeforeTheHandleIsReadReturnsAborted) {
+  for (const bool counts : {false, true}) {
+    run_ranks(1, [counts](Rank& rank) {
+      const Interface interface(rank, matching_physical);
+      Waiting waiting(interface);
+      const HandleReadLate handle(counts ? waiting.counter.handle() : waiting.events.handle());
+      std::thread thread = start_thread([&] {
+        const ptl_size_t test = 1;
+        ptl_event_t event{};
+        ptl_ct_event_t value{};
+        unsigned which = 0;
+        EXPECT_EQ(PTL_ABORTED,
+                  counts ? PtlCTPoll(handle.get(), &test, 1, PTL_TIME_FOREVER, &value, &which)
+                         : PtlEQPoll(handle.get(), 1, PTL_TIME_FOREVER, &event, &which));
+      });
+      rank.await_condition("waiting for the handle to be read",
+                           [] { return HandleReadLate::was_read.load(); });
+      PtlAbort();
+      waiting.events.free();
+      waiting.counter.free();
+      handle.go_on();
+      thread.join();
     });
   }
 }

@@ -82,6 +82,43 @@ TEST_F(SendWindowTest, OldAndImpossibleAcknowledgementsChangeNothing) {
   EXPECT_EQ(window_.queue().frames(), 1u);
 }
 
+// A frame goes by itself in a shorter way, with the same result.
+TEST_F(SendWindowTest, TheOnlyFrameThatWaitsMayGoAloneWhileThereIsRoom) {
+  EXPECT_EQ(window_.only_waiting(), nullptr) << "none waits";
+  queue(1);
+  FrameBuffer* const only = window_.only_waiting();
+  ASSERT_NE(only, nullptr);
+  EXPECT_EQ(only->sequence, 100u);
+  window_.mark_first_sent(*only, 1 * ms);
+  EXPECT_EQ(window_.only_waiting(), nullptr) << "it was sent";
+  EXPECT_EQ(window_.queue().unsent_frames(), 0u);
+  EXPECT_EQ(window_.first().in_flight_bytes(), mtu + FrameCharge::records_bytes);
+  EXPECT_TRUE(window_.was_sent_before(101));
+  EXPECT_NE(window_.deadline_ns(), UINT64_MAX);
+
+  queue(2);
+  EXPECT_EQ(window_.only_waiting(), nullptr) << "two wait";
+  EXPECT_EQ(send(1 * ms), (Numbers{101, 102}));
+  queue(1);
+  EXPECT_NE(window_.only_waiting(), nullptr) << "others are on the way";
+  send(1 * ms);
+  const SendWindow::Acknowledged result = acknowledge(100, {0b110}, 2 * ms);
+  EXPECT_EQ(result.newly_lost, 1u);
+  queue(1);
+  EXPECT_EQ(window_.only_waiting(), nullptr) << "a lost one goes first";
+  EXPECT_EQ(send(2 * ms), (Numbers{100, 104}));
+}
+
+TEST_F(SendWindowTest, TheOnlyFrameWaitsForRoom) {
+  queue(16);
+  send(0);
+  queue(1);
+  EXPECT_EQ(window_.only_waiting(), nullptr);
+  EXPECT_TRUE(send(0).empty());
+  acknowledge(116, {0}, 0);
+  EXPECT_NE(window_.only_waiting(), nullptr);
+}
+
 // Otherwise each acknowledgement would send the few frames that it makes room for, by a system
 // call.
 TEST_F(SendWindowTest, WhileAnAcknowledgementIsDueFramesWaitForRoomForABurst) {

@@ -48,6 +48,7 @@ class MatchList {
     MatchNode* const next = node.next_in_list;
     MatchNode* const previous = node.previous_in_list;
     LINTEL_ASSERT(size_ != 0);
+    check_head();
     LINTEL_ASSERT((next == nullptr ? tail_ : next->previous_in_list) == &node);
     LINTEL_ASSERT((previous == nullptr ? head_ : previous->next_in_list) == &node);
     (next == nullptr ? tail_ : next->previous_in_list) = previous;
@@ -87,6 +88,7 @@ class MatchList {
   template <typename Accepts>
   [[nodiscard, gnu::noinline]] MatchNode* find_behind_head(uint64_t match_bits, uint64_t source,
                                                            Accepts& accepts) noexcept {
+    check_head();
     MatchNode* node = not_indexed_;
     if (node == head_) {
       node = head_->next_in_list;
@@ -112,6 +114,11 @@ class MatchList {
       node = index_->next_candidate();
     } while (node != nullptr && !accepts(*node));
     return node;
+  }
+
+  // Indexed nodes come first.
+  void check_head() const noexcept {
+    LINTEL_ASSERT((head_->group != nullptr) == (head_ != not_indexed_));
   }
 
   // Indexes `not_indexed_`. Without memory it stays as it is.
