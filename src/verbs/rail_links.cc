@@ -8,7 +8,6 @@
 #include "util/clock.h"
 #include "util/lock.h"
 #include "util/log.h"
-#include "util/node_identity.h"
 #include "verbs/port_choice.h"
 
 namespace lintel {
@@ -73,8 +72,7 @@ PeerRails* RailLinks::make_rails(VerbsLink& link) noexcept {
   try {
     peers_.push_back(std::make_unique<PeerRails>());
   } catch (...) {
-    log_message(LogLevel::error, "verbs: no memory to go on with %s",
-                ProcessText(link.peer.nid, link.peer.pid).c_str());
+    log_message(LogLevel::error, "verbs: no memory for a queue pair");
     return nullptr;
   }
   PeerRails& made = *peers_.back();
