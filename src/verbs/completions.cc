@@ -192,7 +192,8 @@ void Completions::retire(VerbsLink& link, bool success) noexcept {
     case RequestKind::bind:
       break;
     case RequestKind::withdraw:
-      exposures_.retire(record.index);
+      // Otherwise the window stays bound until the queue pair is gone, see Exposures::abandon().
+      if (success) exposures_.retire(record.index);
       break;
   }
 }

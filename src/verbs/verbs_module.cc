@@ -18,7 +18,7 @@ bool examine(const VerbsPortWish& wish, VerbsPort& port, std::string& reason) {
   port.nid = devices[0]->nid;
   port.name = devices[0]->name();
   for (const auto& device : devices)
-    port.text.append(port.text.empty() ? "" : "; datagrams also by ").append(device->description());
+    port.text.append(port.text.empty() ? "" : "; also by ").append(device->description());
   return true;
 }
 
