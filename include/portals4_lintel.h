@@ -132,6 +132,16 @@ PTL_API int PtlLintelDeviceAlloc(const char* driver, unsigned int device, ptl_si
  * @return PTL_OK; PTL_NO_INIT; PTL_ARG_INVALID if it is no memory of a device. */
 PTL_API int PtlLintelDeviceFree(void* start) PTL_NOEXCEPT;
 
+/** Finds the device that has some memory. Any thread.
+ * @param start   address.
+ * @param bytes   length, more than 0.
+ * @param driver  gets "cuda", "hip" or "ze", or NULL for memory of the host.
+ * @param device  gets the number of the device, if there is one.
+ * @return PTL_OK; PTL_NO_INIT; PTL_ARG_INVALID; PTL_FAIL if only a part is memory of that device.
+ */
+PTL_API int PtlLintelDeviceOf(const void* start, ptl_size_t bytes, const char** driver,
+                              unsigned int* device) PTL_NOEXCEPT;
+
 /** Copies memory, and waits for the end. Each side may be memory of the host or of a device, if the
  * process has loaded the driver. Any thread.
  * @param to     where to; `bytes` long.

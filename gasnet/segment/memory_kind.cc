@@ -7,6 +7,8 @@
 #include <dlfcn.h>
 #include <portals4_lintel.h>
 
+#include <cstring>
+
 #include "job/errors.h"
 #include "job/thread.h"
 
@@ -23,6 +25,15 @@ struct ZeDeviceMemoryDescription {
 };
 using ZeAllocate = unsigned int (*)(void* context, const ZeDeviceMemoryDescription* description,
                                     size_t bytes, size_t alignment, void* device, void** pointer);
+struct ZeMemoryProperties {
+  int type = 0x17; /* ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES */
+  void* next = nullptr;
+  int memory_type = 0;
+  uint64_t id = 0;
+  uint64_t page_bytes = 0;
+};
+using ZeProperties = unsigned int (*)(void* context, const void* address,
+                                      ZeMemoryProperties* properties, void** device);
 using ZeFree = unsigned int (*)(void* context, void* pointer);
 
 /** A function of Level Zero; NULL if the process has not loaded it. */
@@ -86,7 +97,29 @@ void gasneti_memory_kind::release(void* address) const {
   if (free_of_ze) free_of_ze(args.gex_args.gex_class_ze.gex_zeContext, address);
 }
 
+bool gasneti_memory_kind::owns(const void* address, size_t bytes) const {
+  const char* driver = nullptr;
+  unsigned int device = 0;
+  if (PtlLintelDeviceOf(address, bytes, &driver, &device) != PTL_OK || !driver ||
+      std::strcmp(driver, driver_of(args.gex_class)) != 0)
+    return false;
+  if (args.gex_class != GEX_MK_CLASS_ZE) return device == static_cast<unsigned>(device_of(args));
+  const auto& ze = args.gex_args.gex_class_ze;
+  const auto properties_of = reinterpret_cast<ZeProperties>(ze_function("zeMemGetAllocProperties"));
+  ZeMemoryProperties properties;
+  void* owner = nullptr;
+  return properties_of && properties_of(ze.gex_zeContext, address, &properties, &owner) == 0 &&
+         owner == ze.gex_zeDevice;
+}
+
 namespace lintel::gasnet {
+
+bool is_memory_of_host(const void* address, size_t bytes) {
+  const char* driver = nullptr;
+  unsigned int device = 0;
+  PtlLintelDeviceOf(address, bytes, &driver, &device);
+  return !driver;
+}
 
 void use_kind(gex_MK_t kind) {
   if (is_device(kind)) ++kind->users;

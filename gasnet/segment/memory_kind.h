@@ -18,6 +18,8 @@ struct gasneti_memory_kind {
    * @return NULL if there is none. */
   void* allocate(size_t bytes) const;
   void release(void* address) const;
+  /** Whether all of it is memory of the device. */
+  bool owns(const void* address, size_t bytes) const;
 
   const gex_MK_Create_args_t args;
   std::atomic<unsigned int> users{1}; /* segments, and the client */
@@ -26,6 +28,8 @@ struct gasneti_memory_kind {
 namespace lintel::gasnet {
 
 inline bool is_device(gex_MK_t kind) { return kind != GEX_MK_HOST && kind != GEX_MK_INVALID; }
+/** Whether none of the drivers in use owns the start. */
+bool is_memory_of_host(const void* address, size_t bytes);
 /** A segment begins or ends to use the kind. Nothing for memory of the host. */
 void use_kind(gex_MK_t kind);
 void leave_kind(gex_MK_t kind);

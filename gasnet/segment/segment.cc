@@ -112,6 +112,16 @@ int gex_Segment_Create(gex_Segment_t* segment_p, gex_Client_t client, gex_Addr_t
     return report_error(GASNET_ERR_BAD_ARG, "gex_Segment_Create: length 0, or flags");
   if (kind == GEX_MK_INVALID)
     return report_error(GASNET_ERR_BAD_ARG, "gex_Segment_Create: give a kind of memory");
+  if (address && is_device(kind) && !kind->owns(address, length))
+    return report_error(
+        GASNET_ERR_BAD_ARG,
+        "gex_Segment_Create: %llu bytes at %p are not memory of the device of their kind",
+        static_cast<unsigned long long>(length), address);
+  if (address && kind == GEX_MK_HOST && !is_memory_of_host(address, length))
+    return report_error(GASNET_ERR_BAD_ARG,
+                        "gex_Segment_Create: %llu bytes at %p are memory of a device, not of the "
+                        "host: give its kind",
+                        static_cast<unsigned long long>(length), address);
   auto* segment = new gasneti_segment;
   if (!address && is_device(kind)) {
     address = kind->allocate(length);

@@ -48,7 +48,8 @@ bool copy_operand(const void* operand, Request& request) noexcept {
   DeviceAllocation allocation;
   MemoryKind* const kind = kind_of(operand, &allocation);
   if (kind != nullptr)
-    return kind->copy(request.operand, operand, request.operand_bytes) == CopyStatus::done;
+    return kind->copy(request.operand, operand, request.operand_bytes, &allocation) ==
+           CopyStatus::done;
   std::memcpy(request.operand, operand, request.operand_bytes);
   return true;
 }

@@ -23,6 +23,7 @@ constexpr Call get_map_entry{"PtlLintelGetMapEntry", "portals4_lintel.h"};
 constexpr Call device_count{"PtlLintelDeviceCount", "portals4_lintel.h"};
 constexpr Call device_alloc{"PtlLintelDeviceAlloc", "portals4_lintel.h"};
 constexpr Call device_free{"PtlLintelDeviceFree", "portals4_lintel.h"};
+constexpr Call device_of{"PtlLintelDeviceOf", "portals4_lintel.h"};
 constexpr Call device_copy{"PtlLintelDeviceCopy", "portals4_lintel.h"};
 constexpr const char* no_driver =
     "must be cuda, hip or ze, in PTL_DEVICE_MEMORY, and its library there";
@@ -102,6 +103,28 @@ int PtlLintelDeviceFree(void* start) noexcept {
     return refuse_bits(PTL_ARG_INVALID, device_free, "start", reinterpret_cast<uintptr_t>(start),
                        "must be the start of memory of a device");
   kind->release(start);
+  return PTL_OK;
+}
+
+int PtlLintelDeviceOf(const void* start, ptl_size_t bytes, const char** driver,
+                      unsigned int* device) noexcept {
+  if (!library_is_initialized()) return refuse_before_init(device_of);
+  if (driver == nullptr) return refuse_null(device_of, "driver");
+  if (device == nullptr) return refuse_null(device_of, "device");
+  if (bytes == 0) return refuse(PTL_ARG_INVALID, device_of, "bytes", 0, "must be more than 0");
+  look_for_drivers();
+  DeviceAllocation first;
+  MemoryKind* const kind = kind_of(start, &first);
+  *driver = kind != nullptr ? kind->name() : nullptr;
+  if (kind == nullptr) return PTL_OK;
+  *device = static_cast<unsigned>(first.device);
+  // Memory of virtual memory management may consist of several allocations.
+  const auto begin = reinterpret_cast<uintptr_t>(start);
+  DeviceAllocation part = first;
+  for (uint64_t end = 0; (end = part.base + part.length - begin) < bytes;)
+    if (!kind->describe(reinterpret_cast<const void*>(begin + end), &part) ||
+        part.device != first.device)
+      return refuse_bits(PTL_FAIL, device_of, "start", begin, "must be memory of one device");
   return PTL_OK;
 }
 

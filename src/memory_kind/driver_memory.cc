@@ -53,6 +53,7 @@ DriverMemory::DriverMemory(std::unique_ptr<DeviceDriver> driver)
 bool DriverMemory::describe(const void* address, DeviceAllocation* out) noexcept {
   DeviceContext context;
   if (!driver_->describe(address, out, &context) || imports_.contains(out->base)) return false;
+  out->context = context.handle;
   if (!has_context_.load(std::memory_order_relaxed))  // for pin()
     has_context_.store(contexts_.find(context) != nullptr, std::memory_order_relaxed);
   return true;
@@ -72,13 +73,16 @@ bool DriverMemory::find_route(const void* to, const void* from, Route* out) noex
   return to_device || from_device;
 }
 
-CopyStatus DriverMemory::copy(void* to, const void* from, size_t bytes) noexcept {
+CopyStatus DriverMemory::copy(void* to, const void* from, size_t bytes,
+                              const DeviceAllocation* known) noexcept {
   if (bytes == 0) return CopyStatus::done;
   // The driver is asked as little as possible.
   DeviceAllocation allocation;
   DeviceContext context;
-  if (!driver_->describe(to, &allocation, &context) &&
-      !driver_->describe(from, &allocation, &context))
+  if (known != nullptr)
+    context = {known->context, known->device};
+  else if (!driver_->describe(to, &allocation, &context) &&
+           !driver_->describe(from, &allocation, &context))
     return CopyStatus::no_memory;
   for (bool again = false;; again = true) {
     ContextQueues::Entry* const entry = contexts_.find(context);
@@ -258,9 +262,11 @@ void ImportCache::close(void* base) noexcept {
     drop([](const Import& each) { return each.is_forgotten; });
 }
 
-void ImportCache::forget_process(uint32_t process) noexcept {
+void ImportCache::forget(uint32_t process, const uint64_t* id) noexcept {
   LockGuard guard(lock_);
-  for (Import& import : imports_) import.is_forgotten |= import.exported.process == process;
+  for (Import& import : imports_)
+    import.is_forgotten |=
+        import.exported.process == process && (id == nullptr || import.exported.id == *id);
   drop([](const Import& import) { return import.is_forgotten; });
 }
 

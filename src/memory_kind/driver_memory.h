@@ -12,8 +12,8 @@
 namespace lintel {
 
 // Allocations of other processes that are mapped here. Mappings are kept after use, for the next
-// message that names them, and given up when the exporter names another allocation at the same
-// addresses, or when too many are kept. Connection path.
+// message that names them, and given up when the exporter has freed them or names another
+// allocation at the same addresses, or when too many are kept. Connection path.
 class ImportCache {
  public:
   static constexpr size_t max_imports = 256;
@@ -22,7 +22,7 @@ class ImportCache {
 
   [[nodiscard]] void* open(const ExportedAllocation& exported) noexcept;
   void close(void* base) noexcept;
-  void forget_process(uint32_t process) noexcept;
+  void forget(uint32_t process, const uint64_t* id) noexcept;
   // Whether an allocation that begins there is one of these.
   [[nodiscard]] bool contains(uintptr_t base) noexcept;
 
@@ -55,7 +55,9 @@ class DriverMemory final : public MemoryKind {
   const char* name() const noexcept override { return driver_->name(); }
   uint8_t number() const noexcept override { return driver_->number(); }
   bool describe(const void* address, DeviceAllocation* out) noexcept override;
-  CopyStatus copy(void* to, const void* from, size_t bytes) noexcept override;
+  using MemoryKind::copy;
+  CopyStatus copy(void* to, const void* from, size_t bytes,
+                  const DeviceAllocation* known) noexcept override;
   CopyTicket start_copy(void* to, const void* from, size_t bytes,
                         CopyStatus* status) noexcept override;
   CopyStatus state_of(CopyTicket ticket) noexcept override;
@@ -65,7 +67,9 @@ class DriverMemory final : public MemoryKind {
                          ExportedAllocation* out) noexcept override;
   void* open_exported(const ExportedAllocation& exported) noexcept override;
   void close_exported(void* base) noexcept override { imports_.close(base); }
-  void forget_process(uint32_t process) noexcept override { imports_.forget_process(process); }
+  void forget_exported(uint32_t process, const uint64_t* id) noexcept override {
+    imports_.forget(process, id);
+  }
   int dmabuf(const void* address, uint64_t length, uint64_t* offset) noexcept override;
   int device_count() noexcept override { return driver_->device_count(); }
   void device_name(int device, char* text, size_t bytes) noexcept override {

@@ -16,7 +16,8 @@ struct DeviceAllocation {
   uint64_t length = 0;  // bytes
   // Number that no later allocation of the process has, even at the same address.
   uint64_t id = 0;
-  int device = 0;  // number of the device in this process, as the driver counts
+  int device = 0;           // number of the device in this process, as the driver counts
+  void* context = nullptr;  // means something to the driver alone
 };
 
 // Result of a copy.
@@ -67,8 +68,13 @@ class MemoryKind {
   }
 
   // Copies and waits for the end; for short lengths. One side is device memory of this kind, the
-  // other either that or memory of the host.
-  [[nodiscard]] virtual CopyStatus copy(void* to, const void* from, size_t bytes) noexcept = 0;
+  // other either that or memory of the host. `known`: a fresh answer of describe() for the only
+  // side that is memory of a device; or nullptr: the driver is asked.
+  [[nodiscard]] virtual CopyStatus copy(void* to, const void* from, size_t bytes,
+                                        const DeviceAllocation* known) noexcept = 0;
+  [[nodiscard]] CopyStatus copy(void* to, const void* from, size_t bytes) noexcept {
+    return copy(to, from, bytes, nullptr);
+  }
 
   // Never waits. Starts a copy as above; host memory must be pinned, and both sides stay until the
   // copy has ended. Copies end in any order. no_copy: could not be started, see `status`;
@@ -92,9 +98,10 @@ class MemoryKind {
   // that of the peer.
   [[nodiscard]] virtual void* open_exported(const ExportedAllocation& exported) noexcept = 0;
   virtual void close_exported(void* base) noexcept = 0;
-  // The process has gone: gives up the mappings of its allocations, those in use when they are
-  // closed. The driver may wait for a device.
-  virtual void forget_process(uint32_t process) noexcept = 0;
+  // The process has freed the allocation that has this DeviceAllocation::id there, or, with
+  // nullptr, it has gone: gives up mappings, those in use when they are closed. The driver may wait
+  // for a device.
+  virtual void forget_exported(uint32_t process, const uint64_t* id) noexcept = 0;
 
   // A dmabuf descriptor for a range, which the caller closes; -1: none. `offset`: of the range
   // within the buffer.
@@ -135,7 +142,7 @@ void look_for_drivers() noexcept;
 // Never waits. The kind in use that has this number(), nullptr if there is none.
 [[nodiscard]] MemoryKind* kind_numbered(uint8_t number) noexcept;
 
-// Connection path. Calls forget_process() of the kinds in use.
+// Connection path. The process has gone, see MemoryKind::forget_exported().
 void forget_allocations_of(uint32_t process) noexcept;
 
 // Set-up path. Takes a kind into use that is not one of the drivers, such as that of a test. It

@@ -223,7 +223,7 @@ MemoryKind* kind_numbered(uint8_t number) noexcept {
 void forget_allocations_of(uint32_t process) noexcept {
   Registry& all = registry();
   const size_t count = all.count.load(std::memory_order_acquire);
-  for (size_t i = 0; i < count; ++i) all.kinds[i]->forget_process(process);
+  for (size_t i = 0; i < count; ++i) all.kinds[i]->forget_exported(process, nullptr);
 }
 
 void use_kind(MemoryKind& kind) noexcept { registry().use(kind); }

@@ -14,7 +14,7 @@ namespace lintel {
 
 // Bumped whenever MessageHeader or the meaning of one of its fields changes; transports exchange it
 // when they connect and refuse peers that speak another version.
-inline constexpr uint16_t message_version = 7;
+inline constexpr uint16_t message_version = 8;
 
 enum class MessageKind : uint8_t {
   none = 0,
@@ -40,14 +40,17 @@ enum class MessageKind : uint8_t {
   // The target holds requests to portal table entry `pt_index`: further ones are to wait. Or,
   // without holds_requests, it holds none any more.
   hold,
+  // The sender has freed an allocation that it has named (names_device): `operation` is its kind of
+  // memory, `match_bits` its number there.
+  freed,
 };
-inline constexpr unsigned message_kinds = 14;
+inline constexpr unsigned message_kinds = 15;
 
 // Name of a kind, for texts. The kind may be one that came from outside.
 [[nodiscard]] constexpr const char* kind_name(MessageKind kind) noexcept {
   constexpr const char* names[message_kinds] = {
-      "message",   "put",   "get",          "atomic", "fetch_atomic", "swap",    "ack",
-      "ack_batch", "reply", "data_request", "data",   "connection",   "refusal", "hold"};
+      "message", "put",          "get",  "atomic",     "fetch_atomic", "swap", "ack",  "ack_batch",
+      "reply",   "data_request", "data", "connection", "refusal",      "hold", "freed"};
   const auto index = static_cast<unsigned>(kind);
   return names[index < message_kinds ? index : 0];
 }

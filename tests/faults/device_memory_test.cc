@@ -2,6 +2,7 @@
 // the stand-in for a driver.
 #include <portals4.h>
 
+#include <functional>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -133,6 +134,50 @@ TEST(DeviceMemoryFaultTest, MessagesToATargetThatDiesEnd) {
     rank.kill(1);
     for (int i = 0; i < 2; ++i) EXPECT_EQ(exposed.end(), PTL_NI_UNDELIVERABLE);
     exposed.expect_to_work(rank);
+  });
+}
+
+// A mapping keeps the memory of the device in use after its owner has freed it.
+// spec 3.13.3
+TEST(DeviceMemoryFaultTest, FreedMemoryIsMappedNoLonger) {
+  run_ranks(2, {.environment = {{"PTL_TRANSPORT", "local,shm"}}}, [](Rank& rank) {
+    Exposed exposed(rank);
+    DeviceBuffer freed(exposed.accelerator, bytes);
+    const auto imports = [&] { return exposed.accelerator.count("imports"); };
+    const auto poll_until = [&](const std::function<bool()>& condition) {
+      rank.await_condition("the end of a mapping", [&] {
+        ptl_event_t event;
+        unsigned which = 0;
+        const ptl_handle_eq_t queue = exposed.events.handle();
+        EXPECT_NE(PtlEQPoll(&queue, 1, 1, &event, &which), PTL_FAIL);
+        return condition();
+      });
+    };
+    if (rank.index() == 1) {
+      const Descriptor second(exposed.interface.handle(), {freed.data(), bytes}, 0,
+                              exposed.events.handle());
+      exposed.put(0);
+      EXPECT_EQ(exposed.end(), PTL_NI_OK);
+      must(PtlPut(second.handle(), 0, bytes, PTL_ACK_REQ, exposed.interface.address(0), pt_index, 0,
+                  0, nullptr, 0));
+      EXPECT_EQ(exposed.end(), PTL_NI_OK);
+    }
+    rank.barrier();
+    if (rank.index() == 0) {
+      exposed.events.expect(PTL_EVENT_PUT);
+      exposed.events.expect(PTL_EVENT_PUT);
+      EXPECT_EQ(imports(), 2u);
+    }
+    rank.barrier();
+    if (rank.index() == 1) {
+      freed.release();
+      poll_until([&] { return rank.flag(0, 0) != 0; });
+    } else {
+      poll_until([&] { return imports() < 2; });
+      EXPECT_EQ(imports(), 1u);  // that of memory which is still there
+      rank.raise(0);
+    }
+    rank.barrier();
   });
 }
 

@@ -58,8 +58,6 @@ TEST(OutageNetwork, AStreamSurvivesALinkThatIsDownForAWhile) {
                            .deadline = 2 * test_deadline};
   run_ranks(2, options, [&](Rank& rank) {
     hosts.enter(rank.index());
-    // The kernel may tell of the carrier of the cable a moment later.
-    setenv("PTL_NID", ("10.77.0." + std::to_string(rank.index() + 1)).c_str(), 1);
     const Interface interface(rank, matching_physical);
     std::array<std::thread, 2> up_again;
     RandomStream stream{.messages = 300, .largest = 50'000};

@@ -61,7 +61,7 @@ std::vector<uint64_t> words_of(gex_Rank_t rank, uint64_t round, size_t count) {
   return words;
 }
 
-void refuse_wrong_kinds(const gex_MK_Create_args_t& good, gex_MK_t kind) {
+void refuse_wrong_kinds(Accelerator& accelerator, const gex_MK_Create_args_t& good, gex_MK_t kind) {
   gex_System_SetVerboseErrors(0);
   gex_MK_t other = GEX_MK_INVALID;
   gex_MK_Create_args_t args = good;
@@ -79,6 +79,18 @@ void refuse_wrong_kinds(const gex_MK_Create_args_t& good, gex_MK_t kind) {
   CHECK(gex_Segment_Create(&segment_of_device, client, nullptr, uintptr_t{1} << 50, kind, 0) ==
         GASNET_ERR_RESOURCE);
   CHECK(gex_Segment_Create(&segment_of_device, client, nullptr, 64, GEX_MK_INVALID, 0) ==
+        GASNET_ERR_BAD_ARG);
+  /* Memory of the host or of nobody, and more than the allocation. */
+  std::vector<std::byte> host(4096);
+  CHECK(gex_Segment_Create(&segment_of_device, client, host.data(), host.size(), kind, 0) ==
+        GASNET_ERR_BAD_ARG);
+  void* const memory = accelerator.allocate(4096);
+  CHECK(gex_Segment_Create(&segment_of_device, client, memory, uintptr_t{1} << 40, kind, 0) ==
+        GASNET_ERR_BAD_ARG);
+  CHECK(gex_Segment_Create(&segment_of_device, client, memory, 4096, GEX_MK_HOST, 0) ==
+        GASNET_ERR_BAD_ARG);
+  accelerator.release(memory);
+  CHECK(gex_Segment_Create(&segment_of_device, client, memory, 4096, kind, 0) ==
         GASNET_ERR_BAD_ARG);
   /* Active messages need memory of the host. */
   CHECK(gex_Segment_Create(&segment_of_device, client, nullptr, 4096, kind, 0) == GASNET_OK);
@@ -178,7 +190,7 @@ void run(const std::string& driver) {
   gex_MK_t kind = GEX_MK_INVALID;
   CHECK(gex_MK_Create(&kind, client, &args, 0) == GASNET_OK);
   CHECK(kind != GEX_MK_INVALID && kind != GEX_MK_HOST);
-  refuse_wrong_kinds(args, kind);
+  refuse_wrong_kinds(*accelerator, args, kind);
   void* const memory = accelerator->allocate(kBytes);
   gex_Segment_t of_client = GEX_SEGMENT_INVALID, of_library = GEX_SEGMENT_INVALID;
   CHECK(gex_Segment_Create(&of_client, client, memory, kBytes, kind, 0) == GASNET_OK);

@@ -121,5 +121,6 @@ FAULTS = [Fault(*fault) for fault in (
     # memory of devices
     (CORE + "operations/device_import.cc", "length <= allocation.length - description.offset;", "length <= ~uint64_t{0} - description.offset;", "a message reaches beyond the described memory"),
     ("src/memory_kind/driver_memory.cc", " || imports_.contains(out->base)) return false;", ") return false;", "a message to freed memory arrives in another process"),
-    ("src/memory_kind/driver_memory.cc", "import.is_forgotten |= import.exported.process == process;", "import.is_forgotten |= false;", "the memory of a dead process stays mapped"),
+    ("src/memory_kind/driver_memory.cc", "import.exported.process == process && (id", "false && (id", "the memory of a dead process stays mapped"),
+    (CORE + "operations/device_exports.cc", "if (is_there(exported)) continue;", "continue;", "memory that was freed stays mapped"),
 )]

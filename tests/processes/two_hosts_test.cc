@@ -4,21 +4,17 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "support/ethernet.h"
 #include "support/hosts_exchange.h"
 #include "support/ranks.h"
 #include "support/text.h"
 
 namespace lintel::test {
 namespace {
-
-bool run_command(const std::string& command) {
-  return std::system((command + " > /dev/null 2>&1").c_str()) == 0;
-}
 
 // What is between the hosts.
 enum class Between {
@@ -57,9 +53,8 @@ class TwoHosts {
   }
   TwoHosts(const TwoHosts&) = delete;
   ~TwoHosts() {
-    run_command("ip netns del " + host(0));
-    run_command("ip netns del " + host(1));
-    run_command("ip netns del " + middle());
+    for (const std::string& name : {host(0), host(1), middle()})
+      static_cast<void>(run_command("ip netns del " + name));
   }
   [[nodiscard]] bool ready() const { return ready_; }
   // Moves this process, which must have only one thread, to a host.
@@ -68,6 +63,7 @@ class TwoHosts {
     ASSERT_GE(fd, 0);
     ASSERT_EQ(setns(fd, CLONE_NEWNET), 0);
     close(fd);
+    ASSERT_TRUE(await_links());
   }
 
  private:

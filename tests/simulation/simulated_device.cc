@@ -93,7 +93,8 @@ CopyStatus SimulatedDevice::move(void* to, const void* from, size_t bytes) noexc
   return CopyStatus::done;
 }
 
-CopyStatus SimulatedDevice::copy(void* to, const void* from, size_t bytes) noexcept {
+CopyStatus SimulatedDevice::copy(void* to, const void* from, size_t bytes,
+                                 const DeviceAllocation*) noexcept {
   return move(to, from, bytes);
 }
 

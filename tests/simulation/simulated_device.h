@@ -27,7 +27,8 @@ class SimulatedDevice final : public MemoryKind {
   [[nodiscard]] const char* name() const noexcept override { return "simulated"; }
   [[nodiscard]] uint8_t number() const noexcept override { return 8; }
   [[nodiscard]] bool describe(const void* address, DeviceAllocation* out) noexcept override;
-  [[nodiscard]] CopyStatus copy(void* to, const void* from, size_t bytes) noexcept override;
+  [[nodiscard]] CopyStatus copy(void* to, const void* from, size_t bytes,
+                                const DeviceAllocation* known) noexcept override;
   [[nodiscard]] CopyTicket start_copy(void* to, const void* from, size_t bytes,
                                       CopyStatus* status) noexcept override;
   [[nodiscard]] CopyStatus state_of(CopyTicket ticket) noexcept override;
@@ -39,7 +40,7 @@ class SimulatedDevice final : public MemoryKind {
   }
   [[nodiscard]] void* open_exported(const ExportedAllocation&) noexcept override { return nullptr; }
   void close_exported(void*) noexcept override {}
-  void forget_process(uint32_t) noexcept override {}
+  void forget_exported(uint32_t, const uint64_t*) noexcept override {}
   [[nodiscard]] int dmabuf(const void*, uint64_t, uint64_t*) noexcept override { return -1; }
   [[nodiscard]] int device_count() noexcept override { return 1; }
   void device_name(int, char* text, size_t) noexcept override { *text = '\0'; }

@@ -116,6 +116,13 @@ bool run_command(const std::string& command) {
   return std::system((command + " > /dev/null 2>&1").c_str()) == 0;
 }
 
+bool await_links() {
+  return run_command(
+      "for i in $(seq 250); do "
+      "ip -o link | grep LOWER_UP | grep -qE 'state (LOWERLAYER)?DOWN' || exit 0; "
+      "sleep 0.02; done; exit 1");
+}
+
 std::string why_no_ethernet(Ethernet ethernet) {
 #ifdef LINTEL_HAS_DPDK
   if (ethernet == Ethernet::memif) return "";

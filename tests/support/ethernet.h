@@ -34,4 +34,9 @@ void enter_host_of(int index, Ethernet ethernet);
 
 [[nodiscard]] bool run_command(const std::string& command);
 
+// Waits until the kernel has noted the carrier of the links of this network namespace, and made
+// addresses for them: up to a second after the command that brings them up has returned. False: it
+// does not.
+[[nodiscard]] bool await_links();
+
 }  // namespace lintel::test

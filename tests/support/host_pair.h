@@ -29,6 +29,7 @@ class HostPair {
     ASSERT_GE(fd, 0);
     ASSERT_EQ(setns(fd, CLONE_NEWNET), 0);
     close(fd);
+    ASSERT_TRUE(await_links());
   }
 
  protected:

@@ -12,6 +12,7 @@
 #include "support/memory.h"
 #include "test_memory_kind.h"
 #include "unit/entry_for_all.h"
+#include "util/clock.h"
 
 namespace lintel {
 namespace {
@@ -341,6 +342,43 @@ TEST_F(DeviceMemoryPeerTest, AnInterfaceClosesWhenNoCopyWritesAnyMore) {
                  nullptr, &ni_));
 }
 
+TEST_F(DeviceMemoryPeerTest, APeerIsToldOfFreedMemoryThatItKnows) {
+  kind_.exports = true;
+  std::byte* const freed = kind_.allocate(bytes);
+  const ptl_md_t description{freed, bytes, 0, events_, PTL_CT_NONE};
+  ptl_handle_md_t md;
+  must(PtlMDBind(ni_, &description, &md));
+  DeviceAllocation allocation;
+  ASSERT_TRUE(kind_.describe(freed, &allocation));
+  for (const ptl_handle_md_t of : {md_, md, md})
+    must(PtlPut(of, 0, 700'000, PTL_NO_ACK_REQ, target(), 0, 0, 0, nullptr, 0));
+  EXPECT_EQ(received(3)[2].payload.size(), sizeof(DeviceDescription));
+  EXPECT_EQ(kind_.exported, 2u) << "one for each allocation";
+  kind_.free(freed);
+  EXPECT_TRUE(wait_until([&] {
+    physical().poller().check_peers_if_due(now_ns());
+    poll(1);
+    target_->poll(sink_, 64);
+    return sink_.total == 4;
+  }));
+  const MessageHeader& told = received(4)[3].header;
+  EXPECT_EQ(told.kind, MessageKind::freed);
+  EXPECT_EQ(told.operation, kind_.number());
+  EXPECT_EQ(told.match_bits, allocation.id);
+}
+
+TEST_F(DeviceMemoryPeerTest, APeerThatFreesMemoryEndsMappingsOfItsOwn) {
+  MessageHeader freed = message_of(MessageKind::freed, 0);
+  freed.operation = kind_.number();
+  freed.match_bits = 5;
+  deliver(freed);
+  EXPECT_EQ(kind_.forgotten,
+            (std::vector{std::pair{static_cast<uint32_t>(getpid()), uint64_t{5}}}));
+  freed.operation = 99;
+  expect_refused(freed);
+  EXPECT_EQ(kind_.forgotten.size(), 1u);
+}
+
 // What a request says about memory of a device is not trusted.
 TEST_F(DeviceMemoryPeerTest, DescriptionsThatAreNotTrueAreNotUsed) {
   accept_put(100'000);
@@ -348,7 +386,8 @@ TEST_F(DeviceMemoryPeerTest, DescriptionsThatAreNotTrueAreNotUsed) {
   MemoryRegion region;
   ASSERT_TRUE(region.open(device_, bytes, false, false));
   DeviceDescription good;
-  ASSERT_TRUE(describe_device(region, 0, 100'000, &good));
+  DeviceExports exports;
+  ASSERT_TRUE(describe_device(exports, region, 0, 100'000, &good));
   const auto process = static_cast<uint32_t>(getpid());
   DeviceImport import = DeviceImport::open(good, process, 100'000);
   EXPECT_TRUE(import.is_open());

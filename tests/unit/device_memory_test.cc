@@ -401,6 +401,43 @@ TEST_P(DeviceMemoryTest, CopiesOutsideOfMessages) {
   EXPECT_EQ(PtlLintelDeviceCopy(back.data(), source_ + bytes - 10, 1000), PTL_FAIL);
 }
 
+// Nothing else tells that memory was freed, so the driver is asked for each message: once per side,
+// and once more where a descriptor over all of memory names that of a device.
+TEST_P(DeviceMemoryTest, AsksTheDriverOncePerSideOfAMessage) {
+  const auto everything = reinterpret_cast<void*>(uintptr_t{0});
+  append(everything, PTL_SIZE_MAX);
+  alignas(8) std::byte host[2][8] = {};
+  const ptl_handle_md_t of_host = bind(host[0], 8);
+  const ptl_handle_md_t of_all = bind(everything, PTL_SIZE_MAX);
+  const auto questions = [&](ptl_handle_md_t md, void* from, void* to) {
+    kind_.asked = 0;
+    must(PtlPut(md, reinterpret_cast<uintptr_t>(from), 8, PTL_ACK_REQ, self_, index_, 0,
+                reinterpret_cast<uintptr_t>(to), nullptr, 0));
+    expect_put(8);
+    return kind_.asked;
+  };
+  EXPECT_EQ(questions(of_host, nullptr, host[1]), 1u);
+  EXPECT_EQ(questions(of_host, nullptr, destination_), 1u);
+  EXPECT_EQ(questions(md_, nullptr, host[1]), 2u);
+  EXPECT_EQ(questions(md_, nullptr, destination_), 2u);
+  EXPECT_EQ(questions(of_all, source_, destination_), 3u);
+  EXPECT_EQ(questions(of_all, host[0], host[1]), 2u);
+}
+
+TEST_P(DeviceMemoryTest, TellsWhichDeviceHasMemory) {
+  const char* driver = nullptr;
+  unsigned device = 7;
+  must(PtlLintelDeviceOf(source_ + 10, bytes - 10, &driver, &device));
+  EXPECT_STREQ(driver, kind_.name());
+  EXPECT_EQ(device, 0u);
+  EXPECT_EQ(PtlLintelDeviceOf(source_ + 10, bytes, &driver, &device), PTL_FAIL);
+  must(PtlLintelDeviceOf(&device, sizeof device, &driver, &device));
+  EXPECT_EQ(driver, nullptr);
+  EXPECT_EQ(PtlLintelDeviceOf(source_, 0, &driver, &device), PTL_ARG_INVALID);
+  EXPECT_EQ(PtlLintelDeviceOf(source_, 1, nullptr, &device), PTL_ARG_INVALID);
+  EXPECT_EQ(PtlLintelDeviceOf(source_, 1, &driver, nullptr), PTL_ARG_INVALID);
+}
+
 INSTANTIATE_TEST_SUITE_P(Ways, DeviceMemoryTest, testing::Bool(),
                          [](const testing::TestParamInfo<bool>& info) {
                            return info.param ? "by_the_device" : "through_the_host";

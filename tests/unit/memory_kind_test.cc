@@ -2,6 +2,7 @@
 // own, since drivers stay in use.
 #include "memory_kind/memory_kind.h"
 
+#include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,10 +13,12 @@
 
 #include <gtest/gtest.h>
 
+#include "memory_kind/cuda_functions.h"
 #include "memory_kind/drivers.h"
 #include "support/accelerator.h"
 #include "support/ranks.h"
 #include "util/config.h"
+#include "util/log.h"
 
 namespace lintel {
 
@@ -169,6 +172,23 @@ TEST_P(MemoryKindTest, CopiesAndWaits) {
     expected[1] = expected[102] = 1;
     EXPECT_EQ(result, expected);
     EXPECT_EQ(kind.copy(one.data(), host.data(), 0), CopyStatus::done);
+  });
+}
+
+TEST_P(MemoryKindTest, AsksNothingAboutMemoryThatIsDescribed) {
+  run_loaded([&](Accelerator& accelerator) {
+    const DeviceBuffer buffer(accelerator, 4096);
+    MemoryKind& kind = kind_at(buffer.data());
+    uint64_t host = 0;
+    const auto questions = [&](void* to, const void* from, const DeviceAllocation* known) {
+      const uint64_t before = accelerator.count("questions");
+      EXPECT_EQ(kind.copy(to, from, 8, known), CopyStatus::done);
+      return accelerator.count("questions") - before;
+    };
+    const DeviceAllocation known = described(buffer.data());
+    EXPECT_EQ(questions(buffer.data(), &host, &known), 0u);
+    EXPECT_EQ(questions(&host, buffer.data(), &known), 0u);
+    EXPECT_NE(questions(&host, buffer.data(), nullptr), 0u);
   });
 }
 
@@ -407,7 +427,7 @@ TEST_P(MemoryKindTest, GivesUpMappingsOfFreedAllocations) {
   });
 }
 
-TEST_P(MemoryKindTest, GivesUpMappingsOfAProcessThatHasGone) {
+TEST_P(MemoryKindTest, GivesUpMappingsThatItIsToForget) {
   between_processes(driver(), [](Rank& rank, Accelerator& accelerator) {
     DeviceBuffer buffer(accelerator, 4096);
     MemoryKind& kind = kind_at(buffer.data());
@@ -419,14 +439,20 @@ TEST_P(MemoryKindTest, GivesUpMappingsOfAProcessThatHasGone) {
       const ExportedAllocation exported = published(rank);
       void* const theirs = kind.open_exported(exported);
       ASSERT_NE(theirs, nullptr);
-      kind.forget_process(exported.process);
+      kind.forget_exported(exported.process, nullptr);
       EXPECT_EQ(accelerator.count("imports"), 1u);  // in use
       kind.close_exported(theirs);
       EXPECT_EQ(accelerator.count("imports"), 0u);
       kind.close_exported(kind.open_exported(exported));
-      kind.forget_process(exported.process + 1);
+      kind.forget_exported(exported.process + 1, nullptr);
       EXPECT_EQ(accelerator.count("imports"), 1u);
-      kind.forget_process(exported.process);
+      const uint64_t other = exported.id + 1;
+      kind.forget_exported(exported.process, &other);
+      EXPECT_EQ(accelerator.count("imports"), 1u);
+      kind.forget_exported(exported.process, &exported.id);
+      EXPECT_EQ(accelerator.count("imports"), 0u);
+      kind.close_exported(kind.open_exported(exported));
+      kind.forget_exported(exported.process, nullptr);
       EXPECT_EQ(accelerator.count("imports"), 0u);
     }
     rank.barrier();
@@ -571,6 +597,53 @@ TEST(MemoryKindContextsTest, CopiesBetweenDevices) {
     from.fill(9);
     EXPECT_EQ(kind_at(from.data()).copy(to.data(), from.data(), 4096), CopyStatus::done);
     EXPECT_EQ(to.contents(), std::vector<uint8_t>(4096, 9));
+  });
+}
+
+// The memory of a context that is destroyed fails with a reason, that of others is not affected.
+TEST(MemoryKindContextsTest, MemoryBelongsToItsContext) {
+  in_process({}, [] {
+    Accelerator& accelerator = Accelerator::load("cuda");
+    look_for_drivers();
+    void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    ASSERT_NE(library, nullptr);
+    const auto create = reinterpret_cast<cuda::Result (*)(cuda::Context*, unsigned, cuda::Device)>(
+        dlsym(library, "cuCtxCreate_v2"));
+    const auto destroy =
+        reinterpret_cast<cuda::Result (*)(cuda::Context)>(dlsym(library, "cuCtxDestroy_v2"));
+    const auto allocate =
+        reinterpret_cast<decltype(cuda::Functions::allocate)>(dlsym(library, "cuMemAlloc_v2"));
+    const DeviceBuffer of_primary(accelerator, 4096);
+    cuda::Context own = nullptr;
+    cuda::DevicePointer pointer = 0;
+    ASSERT_EQ(create(&own, 0, 0), cuda::success);
+    ASSERT_EQ(allocate(&pointer, 4096), cuda::success);
+    auto* const of_own = reinterpret_cast<std::byte*>(pointer);
+    MemoryKind& kind = kind_at(of_own);
+    EXPECT_EQ(&kind, &kind_at(of_primary.data()));
+    EXPECT_NE(described(of_own).context, described(of_primary.data()).context);
+    uint64_t value = 11;
+    EXPECT_EQ(kind.copy(of_own, &value, 8), CopyStatus::done);
+    EXPECT_EQ(kind.copy(of_primary.data(), of_own, 8), CopyStatus::done);
+    CopyStatus status = CopyStatus::done;
+    const CopyTicket ticket = kind.start_copy(of_own + 8, of_primary.data(), 8, &status);
+    ASSERT_NE(ticket, no_copy);
+    EXPECT_EQ(awaited(kind, ticket), CopyStatus::done);
+    EXPECT_EQ(kind.copy(&(value = 0), of_own + 8, 8), CopyStatus::done);
+    EXPECT_EQ(value, 11u);
+
+    ASSERT_EQ(destroy(own), cuda::success);
+    static std::string said;
+    set_log_listener([](LogLevel, const char* text) noexcept {
+      said += text;
+      return false;
+    });
+    EXPECT_EQ(kind.copy(&value, of_own, 8), CopyStatus::failed);
+    set_log_listener(nullptr);
+    EXPECT_NE(said.find("CUDA_ERROR_CONTEXT_IS_DESTROYED"), std::string::npos) << said;
+    EXPECT_EQ(kind.start_copy(&value, of_own, 8, &status), no_copy);
+    EXPECT_EQ(status, CopyStatus::failed);
+    EXPECT_EQ(kind.copy(&value, of_primary.data(), 8), CopyStatus::done);
   });
 }
 

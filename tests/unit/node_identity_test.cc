@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/ethernet.h"
 #include "udp/udp_address.h"
 
 namespace lintel {
@@ -19,12 +20,6 @@ namespace {
 bool run(const std::string& command) {
   return std::system(("exec > /dev/null 2>&1\n" + command).c_str()) == 0;
 }
-
-// The kernel notes the carrier of a link, and makes addresses for it, after the command that brings
-// it up has returned.
-const std::string links_settle =
-    "for i in $(seq 250); do ip -o link | grep LOWER_UP | grep -qE 'state (LOWERLAYER)?DOWN' || exit 0; "
-    "sleep 0.02; done; exit 1";
 
 // In a namespace of its own; `interfaces` are commands of ip, one a line.
 struct Found {
@@ -52,7 +47,7 @@ class NodeIdentityTest : public testing::Test {
     const pid_t child = fork();
     if (child == 0) {
       const bool ready = unshare(CLONE_NEWNET) == 0 &&
-                         run("set -e; ip link set lo up; " + interfaces) && run(links_settle);
+                         run("set -e; ip link set lo up; " + interfaces) && test::await_links();
       std::string text;
       if (ready) {
         const NodeIdentity node = find_udp_host(wanted);

@@ -71,6 +71,9 @@ class TestMemoryKind final : public MemoryKind {
   bool lends = false;    // dmabufs
   unsigned started = 0;  // copies ever started
   unsigned synchronous = 0;
+  unsigned asked = 0;                                    // calls of describe()
+  unsigned exported = 0;                                 // calls of export_allocation()
+  std::vector<std::pair<uint32_t, uint64_t>> forgotten;  // process, allocation or 0: all
   [[nodiscard]] size_t under_way() const { return copies_.size(); }
   // Ends the copy at this place in the order in which they were started.
   void end_copy(size_t place) { copies_.at(place).polls_left = 0; }
@@ -81,19 +84,22 @@ class TestMemoryKind final : public MemoryKind {
     holds = fails = refuses = exports = lends = false;
     polls = 1;
     most_copies = 1000;
-    started = synchronous = 0;
+    started = synchronous = asked = exported = 0;
+    forgotten.clear();
   }
 
   // --- MemoryKind
   [[nodiscard]] const char* name() const noexcept override { return "test"; }
   [[nodiscard]] uint8_t number() const noexcept override { return kind_number; }
   [[nodiscard]] bool describe(const void* address, DeviceAllocation* out) noexcept override {
+    ++asked;
     const auto found = find(address);
     if (found == allocations_.end()) return false;
     *out = {reinterpret_cast<uintptr_t>(found->first), found->second.bytes, found->second.id, 0};
     return true;
   }
-  [[nodiscard]] CopyStatus copy(void* to, const void* from, size_t bytes) noexcept override {
+  [[nodiscard]] CopyStatus copy(void* to, const void* from, size_t bytes,
+                                const DeviceAllocation*) noexcept override {
     ++synchronous;
     return move(to, from, bytes);
   }
@@ -123,6 +129,7 @@ class TestMemoryKind final : public MemoryKind {
   [[nodiscard]] bool export_allocation(const DeviceAllocation& allocation,
                                        ExportedAllocation* out) noexcept override {
     *out = {};
+    ++exported;
     out->kind = kind_number;
     out->process = static_cast<uint32_t>(getpid());
     out->id = allocation.id;
@@ -132,7 +139,9 @@ class TestMemoryKind final : public MemoryKind {
   }
   [[nodiscard]] void* open_exported(const ExportedAllocation&) noexcept override { return nullptr; }
   void close_exported(void*) noexcept override {}
-  void forget_process(uint32_t) noexcept override {}
+  void forget_exported(uint32_t process, const uint64_t* id) noexcept override {
+    forgotten.emplace_back(process, id != nullptr ? *id : 0);
+  }
   [[nodiscard]] int dmabuf(const void* address, uint64_t, uint64_t* offset) noexcept override {
     const auto found = find(address);
     if (!lends || found == allocations_.end()) return -1;
@@ -175,9 +184,8 @@ class TestMemoryKind final : public MemoryKind {
     return bytes <= found->second.bytes - offset ? found->second.inside + offset : nullptr;
   }
   [[nodiscard]] CopyStatus move(void* to, const void* from, size_t bytes) noexcept {
-    DeviceAllocation allocation;
-    const bool to_device = describe(to, &allocation);
-    const bool from_device = describe(from, &allocation);
+    const bool to_device = find(to) != allocations_.end();
+    const bool from_device = find(from) != allocations_.end();
     if (to_device) to = translate(to, bytes);
     if (from_device) from = translate(from, bytes);
     if (to == nullptr || from == nullptr || (!to_device && !from_device))

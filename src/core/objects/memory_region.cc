@@ -216,12 +216,18 @@ bool MemoryRegion::range_is_host(uint64_t offset, uint64_t length) const noexcep
 }
 
 // `own`: the side that belongs to the region. Its memory may have been freed, and another process'
-// memory be mapped in its place.
+// memory be mapped in its place, so the driver is asked, once. A cache of its answers would have to
+// ask for the number of the allocation, which costs as much: one call of CUDA answers all, two of
+// HIP and Level Zero.
 bool MemoryRegion::copy_any(std::byte* to, const std::byte* from, uint64_t length,
                             const std::byte* own) const noexcept {
-  MemoryKind* const kind = kind_at(own);
+  if (kind_ == host) return copy(to, from, length);
+  if (length == 0) return true;
+  DeviceAllocation allocation;
+  MemoryKind* const kind = kind_ == mixed ? kind_of(own, &allocation) : kind_numbered(kind_);
   if (kind == nullptr) return copy(to, from, length);
-  return length == 0 || (kind->owns(own) && kind->copy(to, from, length) == CopyStatus::done);
+  return (kind_ == mixed || kind->describe(own, &allocation)) &&
+         kind->copy(to, from, length, &allocation) == CopyStatus::done;
 }
 
 bool MemoryRegion::write_in_general(uint64_t offset, const std::byte* source,

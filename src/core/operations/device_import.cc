@@ -26,8 +26,8 @@ uint64_t left_behind(const DeviceAllocation& allocation, const std::byte* addres
 
 }  // namespace
 
-bool describe_device(const MemoryRegion& region, uint64_t offset, uint64_t length,
-                     DeviceDescription* out) noexcept {
+bool describe_device(DeviceExports& exports, const MemoryRegion& region, uint64_t offset,
+                     uint64_t length, DeviceDescription* out) noexcept {
   const KindPiece piece = region.first_piece(offset, length);
   DeviceAllocation allocation;
   if (piece.kind == nullptr || piece.length != length ||
@@ -35,7 +35,7 @@ bool describe_device(const MemoryRegion& region, uint64_t offset, uint64_t lengt
       length > left_behind(allocation, piece.base))
     return false;
   out->offset = reinterpret_cast<uintptr_t>(piece.base) - allocation.base;
-  return piece.kind->export_allocation(allocation, &out->allocation);
+  return exports.find_or_export(*piece.kind, allocation, &out->allocation);
 }
 
 DeviceImport DeviceImport::open(const DeviceDescription& description, uint32_t process,

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/objects/memory_region.h"
+#include "core/operations/device_exports.h"
 #include "memory_kind/memory_kind.h"
 
 namespace lintel {
@@ -18,7 +19,8 @@ struct DeviceDescription {
 static_assert(sizeof(DeviceDescription) == 120 && offsetof(DeviceDescription, offset) == 112);
 
 // The initiator's side. False: the range is not within one allocation, or its driver exports none.
-[[nodiscard]] bool describe_device(const MemoryRegion& region, uint64_t offset, uint64_t length,
+[[nodiscard]] bool describe_device(DeviceExports& exports, const MemoryRegion& region,
+                                   uint64_t offset, uint64_t length,
                                    DeviceDescription* out) noexcept;
 
 // The range as the target reaches it.

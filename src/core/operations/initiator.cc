@@ -187,7 +187,7 @@ SendStatus Initiator::send_first(Peer& peer, const Request& request, bool direct
     operation->stage.store(Operation::Stage::sending, std::memory_order_relaxed);
     publish_operation(peer, *operation);
   }
-  const SendStatus status = send_payload(scratch_, peer, request, operation);
+  const SendStatus status = send_payload(scratch_, exports_, peer, request, operation);
   if (status != SendStatus::sent) [[unlikely]] {
     if (direct) put->pending.fetch_sub(1, std::memory_order_relaxed);
     return status;
@@ -357,7 +357,7 @@ bool Initiator::send_queued(Peer& peer, Operation& operation) noexcept {
   const bool answered = operation.answer_due || operation.direct;
   // As in send_first(): the answer may arrive before this thread goes on.
   if (!operation.direct) operation.send_due = false;
-  const SendStatus status = send_payload(scratch_, peer, operation, &operation, copy);
+  const SendStatus status = send_payload(scratch_, exports_, peer, operation, &operation, copy);
   if (status == SendStatus::sent) {
     peer.sent.count(operation.header.kind, operation.sent_bytes());
     operation.stage.store(Operation::Stage::sent, std::memory_order_release);

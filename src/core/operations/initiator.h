@@ -39,6 +39,7 @@ class Initiator {
         poller_(poller),
         wait_policy_(wait_policy),
         scratch_(scratch),
+        exports_(staging.exports()),
         answers_(operations_, queues, staging, answers, refused) {
     gone_.dropped = &dropped_of_gone_;
   }
@@ -100,6 +101,7 @@ class Initiator {
   Poller& poller_;
   WaitPolicy& wait_policy_;
   ScratchPool& scratch_;
+  DeviceExports& exports_;
   OperationTable operations_;
   InitiatorAnswers answers_;
   // Stands for the descriptors of logical interfaces that went before their puts ended.

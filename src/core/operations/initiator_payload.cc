@@ -24,24 +24,28 @@ Exposure expose_memory(Peer& peer, const MessageHeader& header, const MemoryRegi
 }
 
 // Names memory of a device to a peer on this node, which has the device copy if it can.
-[[gnu::noinline]] SendStatus send_device_description(Peer& peer, const MessageHeader& header,
+[[gnu::noinline]] SendStatus send_device_description(DeviceExports& exports, Peer& peer,
+                                                     const MessageHeader& header,
                                                      const MemoryRegion& region,
-                                                     uint64_t offset) noexcept {
+                                                     uint64_t offset) noexcept
+    LINTEL_REQUIRES(peer.send_lock) {
   DeviceDescription description{};
   if (peer.route.transport->process_of(*peer.route.link) == 0 ||
-      !describe_device(region, offset, header.length(), &description))
+      !describe_device(exports, region, offset, header.length(), &description))
     return peer.route.transport->send(*peer.route.link, header, nullptr, 0);
   MessageHeader names = header;
   names.modes |= names_device;
+  peer.route.knows_memory = true;
   const Piece piece{reinterpret_cast<std::byte*>(&description), sizeof description};
   return peer.route.transport->send(*peer.route.link, names, &piece, 1);
 }
 
-SendStatus send_description(Peer& peer, const MessageHeader& header, const MemoryRegion& region,
-                            uint64_t offset, Operation& operation) noexcept {
+SendStatus send_description(DeviceExports& exports, Peer& peer, const MessageHeader& header,
+                            const MemoryRegion& region, uint64_t offset,
+                            Operation& operation) noexcept LINTEL_REQUIRES(peer.send_lock) {
   if (!region.is_host(offset, header.length()) &&
       !peer.route.transport->capabilities().accesses_accelerators) [[unlikely]]
-    return send_device_description(peer, header, region, offset);
+    return send_device_description(exports, peer, header, region, offset);
   RemoteMemory memory[transfer_remote_pieces];
   const Exposure exposure = expose_memory(peer, header, region, offset, memory);
   if (exposure.status != SendStatus::sent) return exposure.status;
@@ -72,15 +76,16 @@ SendStatus send_description(Peer& peer, const MessageHeader& header, const Memor
 
 }  // namespace
 
-SendStatus send_payload(ScratchPool& scratch, Peer& peer, const Request& request,
-                        Operation* operation, const std::byte* copy) noexcept {
+SendStatus send_payload(ScratchPool& scratch, DeviceExports& exports, Peer& peer,
+                        const Request& request, Operation* operation,
+                        const std::byte* copy) noexcept {
   const MessageHeader& header = request.header;
   const MemoryDescriptor* put = request.put.descriptor;
   if ((header.flags & flag_remote_memory) != 0) {
-    return put != nullptr
-               ? send_description(peer, header, put->region, request.put_offset, *operation)
-               : send_description(peer, header, request.get.descriptor->region, request.get_offset,
-                                  *operation);
+    return put != nullptr ? send_description(exports, peer, header, put->region, request.put_offset,
+                                             *operation)
+                          : send_description(exports, peer, header, request.get.descriptor->region,
+                                             request.get_offset, *operation);
   }
   if (put == nullptr) return peer.route.transport->send(*peer.route.link, header, nullptr, 0);
 

@@ -34,6 +34,7 @@ struct PeerRoute {
   PollFlag* in_process_sends = nullptr;
   // Length of the longest put whose payload travels with its header.
   std::atomic<uint32_t> eager_put_bytes{0};
+  bool knows_memory = false;  // the process was named memory of a device
 };
 
 // Requests that wait until the peer has answered others. While there are any, the mark is the first

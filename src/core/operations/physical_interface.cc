@@ -255,6 +255,36 @@ void PhysicalInterface::check_peers() noexcept {
                            LINTEL_REQUIRES(polling) {
                              poller_.transports().check_peers(transport, *this, links, count);
                            });
+  tell_of_freed_memory();
+}
+
+// Others that map what this process has freed hold the memory of the device.
+void PhysicalInterface::tell_of_freed_memory() noexcept {
+  ExportedAllocation freed;
+  for (size_t place = 0; staging_.exports().take_freed(&place, &freed);) {
+    MessageHeader header{};
+    header.kind = MessageKind::freed;
+    header.operation = freed.kind;
+    header.match_bits = freed.id;
+    for (Peer& peer : peers_.all()) {
+      bool knows = false;
+      {
+        const LockGuard guard(peer.send_lock);
+        knows = peer.route.knows_memory;
+      }
+      if (knows) target_.answers().send(peer, header, nullptr, 0);
+    }
+  }
+}
+
+// A peer names memory of its own only.
+void PhysicalInterface::forget_freed_memory(Peer& peer, const MessageHeader& header) noexcept {
+  const uint32_t process = peer.route.transport->process_of(*peer.route.link);
+  MemoryKind* const kind = kind_numbered(header.operation);
+  if (kind != nullptr && process != 0)
+    kind->forget_exported(process, &header.match_bits);
+  else
+    refused_requests.messages.increment();
 }
 
 void PhysicalInterface::wake_awaited_peers() noexcept {
@@ -437,6 +467,9 @@ void PhysicalInterface::take_message(Peer& peer, const InboundMessage& message) 
       break;
     case MessageKind::hold:
       queues_.set_stopped(peer, message.header);
+      break;
+    case MessageKind::freed:
+      forget_freed_memory(peer, message.header);
       break;
     case MessageKind::connection:
     case MessageKind::none:

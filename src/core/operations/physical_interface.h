@@ -118,6 +118,9 @@ class PhysicalInterface final : public MessageSink, private PolledWork, private 
       LINTEL_REQUIRES(peer.send_lock) LINTEL_REQUIRES(polling);
   void fail_peer(Peer& peer, const Link::Failure& failure) noexcept LINTEL_REQUIRES(polling);
   void fail_queued(Peer& peer, QueuedSend* queued) noexcept LINTEL_REQUIRES(polling);
+  void tell_of_freed_memory() noexcept LINTEL_REQUIRES(polling);
+  void forget_freed_memory(Peer& peer, const MessageHeader& header) noexcept
+      LINTEL_REQUIRES(polling);
   void set_up_waiting();
   [[nodiscard]] bool all_delivered() noexcept LINTEL_REQUIRES(polling);
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/objects/limits.h"
+#include "core/operations/operation.h"
 #include "util/assert.h"
 #include "util/guarded_memory.h"
 
@@ -13,9 +14,13 @@ namespace {
 // Longest copy between devices: other messages use the same devices.
 constexpr uint64_t direct_bytes = uint64_t{32} << 20;
 
-// Messages up to this length are copied at once. Their data must be there before those of the next
-// message (spec 2.7.1), and waiting for one costs about as much as asking about it later.
-constexpr uint64_t synchronous_bytes = 8192;
+// Messages up to this length are copied at once, as those are whose data come with the header: the
+// buffer of the transport is given back when they are delivered. Their data must be there before
+// those of the next message (spec 2.7.1). Half a round trip of one byte more takes 14.5 us instead
+// of 5.7 us over UDP, and 1.4 us instead of 1.3 us within a node: FAKE_DEVICE_MIB_PER_S=25000
+// ptl_perf put --metric latency --sizes 8192,8193 --memory cuda:0, with the stand-in for the driver
+// (two processors). A device takes 0.3 us longer for 8 KiB than for 8 bytes at that rate.
+constexpr uint64_t synchronous_bytes = largest_reply_bytes;
 static_assert(synchronous_bytes >= largest_ordered_bytes);
 }  // namespace
 
@@ -116,12 +121,13 @@ bool StagedStream::start_piece(Block& block) noexcept {
   const std::byte* const from = is_to_device() ? other : piece.base;
   block.running = static_cast<uint32_t>(piece.length);
   CopyStatus status = CopyStatus::running;
+  DeviceAllocation allocation;
   if (piece.kind == nullptr) {
     status = guarded_copy(to, from, piece.length) ? CopyStatus::done : CopyStatus::no_memory;
-  } else if ((is_direct_ || !has_import()) && !piece.kind->owns(piece.base)) {
+  } else if ((is_direct_ || !has_import()) && !piece.kind->describe(piece.base, &allocation)) {
     status = CopyStatus::no_memory;
   } else if (settings_.end - settings_.begin <= synchronous_bytes) {
-    status = piece.kind->copy(to, from, piece.length);
+    status = piece.kind->copy(to, from, piece.length, has_import() ? nullptr : &allocation);
   } else {
     block.kind = piece.kind;
     block.ticket = piece.kind->start_copy(to, from, piece.length, &status);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/operations/device_exports.h"
 #include "core/operations/device_ways.h"
 #include "core/operations/staged_stream.h"
 #include "core/progress/poll_flag.h"
@@ -42,6 +43,7 @@ class Staging {
   }
   [[nodiscard]] DeviceWays& ways() noexcept { return ways_; }
   [[nodiscard]] const DeviceWays& ways() const noexcept { return ways_; }
+  [[nodiscard]] DeviceExports& exports() noexcept { return exports_; }
   [[nodiscard]] unsigned streams() const noexcept { return in_use_; }
   [[nodiscard]] unsigned buffers_in_use() const noexcept {
     return to_device_.in_use() + from_device_.in_use();
@@ -72,6 +74,7 @@ class Staging {
 
   PollFlag& work_due_;
   DeviceWays ways_;
+  DeviceExports exports_;
   // Apart, so that a stream that has data for the network does not wait for one that expects data
   // of the peer, which would be in the same situation.
   StagingBuffers to_device_;

@@ -333,9 +333,17 @@ class Fuzzed {
     hand_up([&](MessageSink& sink) { sink.on_remote_done(*started.link, started.token, result); });
   }
 
-  // A long put or get from or to memory of the peer's device, whose description is mostly true.
+  // A long put or get from or to memory of the peer's device, whose description is mostly true. Or
+  // the peer has freed that, of which copies may be under way.
   void deliver_of_device() {
     MessageHeader header{};
+    const uint64_t id = 1 + input->below(MadeUpDriver::peer_allocations);
+    if (input->below(8) == 0) {
+      header.kind = MessageKind::freed;
+      header.operation = MadeUpDriver::kind_number;
+      header.match_bits = id;
+      return hand_up(header, nullptr, 0);
+    }
     header.kind = input->flag() ? MessageKind::put : MessageKind::get;
     header.flags = flag_remote_memory | slot_matching;
     header.modes = names_device;
@@ -343,7 +351,6 @@ class Fuzzed {
     header.match_bits = input->below(2);
     header.remote_offset = input->byte();
     header.set_length(input->take<uint16_t>() % 30000);
-    const uint64_t id = 1 + input->below(MadeUpDriver::peer_allocations);
     DeviceDescription described{MadeUpDriver::exported(id), input->take<uint16_t>() % 30000u};
     if (input->below(4) == 3) input->damage(&described, sizeof described, 2);
     const std::unique_ptr<std::byte[]> exact(new std::byte[sizeof described]);

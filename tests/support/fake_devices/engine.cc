@@ -72,6 +72,7 @@ struct Counts {
   uint64_t copies = 0;
   uint64_t copied_bytes = 0;
   uint64_t unpinned = 0;
+  uint64_t questions = 0;
 };
 
 class Machine {
@@ -105,13 +106,14 @@ class Machine {
  private:
   void work();
 
-  std::array<Setting, 8> settings_{{{"COUNT", 1},
+  std::array<Setting, 9> settings_{{{"COUNT", 1},
                                     {"SEED", 1},
                                     {"DELAY_US", 20},
                                     {"NO_MEMORY", 0},
                                     {"NO_PEER", 0},
                                     {"NO_EXPORT", 0},
                                     {"MIB_PER_S", 0},
+                                    {"LATENCY_NS", 0},
                                     {"LOSE_AFTER", 0}}};
   uintptr_t space_;
   uint64_t next_id_ = 1;
@@ -304,6 +306,7 @@ bool find(uintptr_t address, Allocation* out) {
   Machine& all = machine();
   const std::lock_guard held(all.lock);
   const Memory* const memory = all.find(address);
+  ++all.counts.questions;
   if (memory == nullptr) return false;
   *out = memory->allocation;
   return true;
@@ -351,8 +354,9 @@ Result copy(Queue* queue, uintptr_t to, uintptr_t from, size_t bytes) {
       all.reach(from, bytes, &source, &from_host) != Result::ok)
     return Result::invalid;
   if (const uint64_t rate = all.setting("MIB_PER_S"); rate != 0) {
-    queue->ends = std::max(queue->ends, Clock::now()) +
-                  std::chrono::nanoseconds(bytes * 1'000'000'000 / (rate << 20));
+    queue->ends =
+        std::max(queue->ends, Clock::now()) +
+        std::chrono::nanoseconds(all.setting("LATENCY_NS") + bytes * 1'000'000'000 / (rate << 20));
     return Result::ok;
   }
   work.from = source;
@@ -504,7 +508,8 @@ uint64_t fake_device_count(const char* name) {
       {"pinned", machine().pinned.size()},
       {"copies", machine().counts.copies},
       {"copied_bytes", machine().counts.copied_bytes},
-      {"unpinned", machine().counts.unpinned}};
+      {"unpinned", machine().counts.unpinned},
+      {"questions", machine().counts.questions}};
   for (const auto& [known, count] : counts)
     if (std::strcmp(known, name) == 0) return count;
   return ~uint64_t{0};

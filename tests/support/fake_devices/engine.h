@@ -16,8 +16,8 @@
 //   NO_PEER    1: allocations of other processes cannot be mapped
 //   NO_EXPORT  1: allocations cannot be exported
 //   MIB_PER_S  n: copies move nothing, cost the processor nothing, and take as long as at this
-//   rate:
-//              for measurements of what else they cost (0: they are real)
+//              rate, for measurements of what else they cost (0: they are real)
+//   LATENCY_NS n: with MIB_PER_S, what each copy takes besides (0)
 //   LOSE_AFTER n: the n-th copy from now on fails, and everything after it (0: never)
 #pragma once
 
@@ -97,6 +97,6 @@ extern "C" {
 // The mapping through which copies reach an address of the device; nullptr: there is none.
 [[gnu::visibility("default")]] void* fake_device_view(const void* address);
 // A count since the process began: "allocations" and "imports" (now), "pinned" (ranges, now),
-// "copies", "copied_bytes", "unpinned" (copies that waited).
+// "copies", "copied_bytes", "unpinned" (copies that waited), "questions" (find()).
 [[gnu::visibility("default")]] uint64_t fake_device_count(const char* name);
 }
