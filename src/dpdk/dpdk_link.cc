@@ -63,6 +63,7 @@ DpdkLink::DpdkLink(const DpdkSettings& settings, Rails rails) : rails_(std::move
       .keeps_frames_of_node = is_private,
       .descriptor = rails_.size() == 1 ? first.interrupt_descriptor() : no_descriptor,
   };
+  if (rails_.size() > 1) join_interrupts();
   for (const auto& rail : rails_) {
     if (rails_.size() == 1) break;
     if (rail != rails_[0]) properties_.device += "+" + rail->port().name();
@@ -71,6 +72,15 @@ DpdkLink::DpdkLink(const DpdkSettings& settings, Rails rails) : rails_(std::move
     std::copy(mac.begin(), mac.end(), told.bytes.begin());
     told.mtu = mtu;
   }
+}
+
+// A thread sleeps only if each port wakes it.
+void DpdkLink::join_interrupts() noexcept {
+  for (const auto& rail : rails_)
+    if (const int descriptor = rail->port().interrupt_descriptor();
+        descriptor < 0 || !join_descriptor(interrupts_, descriptor))
+      return;
+  properties_.descriptor = interrupts_.get();
 }
 
 OpenStatus DpdkLink::open(const DpdkSettings& settings, std::unique_ptr<PacketLink>& result,

@@ -38,10 +38,11 @@ class DpdkLink final : public PacketLink {
   }
   bool offer_memory(std::byte* start, size_t bytes) noexcept override;
   [[nodiscard]] bool arm() noexcept override {
-    return descriptor() == no_descriptor || rails_[0]->receiver().arm();
+    return descriptor() == no_descriptor || arm_rails(rails_);
   }
   void disarm() noexcept override {
-    if (descriptor() != no_descriptor) rails_[0]->receiver().disarm();
+    if (descriptor() == no_descriptor) return;
+    for (const auto& rail : rails_) rail->disarm();
   }
   [[nodiscard]] LinkCounters counters() const noexcept override {
     return counters_of_rails(rails_);
@@ -53,10 +54,12 @@ class DpdkLink final : public PacketLink {
   [[nodiscard]] DpdkRail& rail(uint8_t number) const noexcept {
     return *rails_[number < rails_.size() ? number : 0];
   }
+  void join_interrupts() noexcept;
   OpenStatus claim(std::string& reason);
 
   const std::vector<std::unique_ptr<DpdkRail>> rails_;  // at least one
   unsigned first_ = 0;                                  // the first that is polled
+  Descriptor interrupts_;  // of several ports that have them; closed otherwise
 };
 
 }  // namespace lintel

@@ -11,6 +11,7 @@
 #include "dpdk/eal.h"
 #include "module_version.h"
 #include "util/module.h"
+#include "util/near_processors.h"
 #include "util/text.h"
 
 namespace lintel {
@@ -21,14 +22,22 @@ namespace {
 constexpr const char* willing_drivers[] = {"vfio-pci", "uio_pci_generic", "igb_uio", "mlx5_core",
                                            "mlx4_core"};
 
+// Its directory; empty: there is no such PCI device.
+std::filesystem::path pci_device(const std::string& name) {
+  std::error_code ignored;
+  for (const char* domain : {"", "0000:"}) {
+    const std::filesystem::path device = "/sys/bus/pci/devices/" + (domain + name);
+    if (std::filesystem::exists(device, ignored)) return device;
+  }
+  return {};
+}
+
 bool examine_bus_device(const std::string& port, std::string& text) {
   const std::string name = port.substr(0, port.find(','));
   if (name.compare(0, 10, "auxiliary:") == 0) return true;
   std::error_code ignored;
-  std::filesystem::path device = "/sys/bus/pci/devices/" + name;
-  if (!std::filesystem::exists(device, ignored)) device = "/sys/bus/pci/devices/0000:" + name;
-  if (!std::filesystem::exists(device, ignored))
-    return explained(false, text, "there is no PCI device " + name);
+  const std::filesystem::path device = pci_device(name);
+  if (device.empty()) return explained(false, text, "there is no PCI device " + name);
   const std::string driver = std::filesystem::read_symlink(device / "driver", ignored).filename();
   for (const char* willing : willing_drivers)
     if (driver == willing) return true;
@@ -47,6 +56,8 @@ bool examine(const std::string& port, std::string& text) {
     return false;
   }
   text = port.substr(0, port.find(','));
+  if (const std::filesystem::path device = pci_device(text); is_bus_device(port) && !device.empty())
+    text.append(is_near(device) ? ", near" : ", far");
   text.append(", ").append(describe_eal_memory()).append(", ").append(rte_version());
   return true;
 }

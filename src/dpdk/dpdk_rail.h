@@ -112,6 +112,8 @@ class DpdkRail {
   [[nodiscard]] Discovery& discovery() noexcept { return discovery_; }
   [[nodiscard]] DpdkSender& sender() noexcept { return sender_; }
   [[nodiscard]] DpdkReceiver& receiver() noexcept { return receiver_; }
+  [[nodiscard]] bool arm() noexcept { return receiver_.arm(); }
+  void disarm() noexcept { receiver_.disarm(); }
   [[nodiscard]] LinkCounters counters() const noexcept { return counters_.now(); }
   [[nodiscard]] uint32_t mtu() const noexcept { return port_->mtu() - ethernet_payload_overhead; }
   // The address of frames by this port to that one.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "transport/rails.h"
 #include "util/lock.h"
 #include "util/node_identity.h"
 
@@ -170,8 +171,9 @@ void PeerWatch::follow_paths(Connection& connection, uint64_t now_ns) noexcept {
     const unsigned rail = window.further().rails.to[i].rail() % UINT8_MAX;
     const bool due = said_.is_due(
         uint64_t{lost ? 2u : 3u} << 40 | uint64_t{rail} << 32 | connection.peer.nid, now_ns);
-    log_message(due ? LogLevel::info : LogLevel::debug, "%s: rail %u to %s %s",
-                context_.link.name(), rail,
+    const std::string_view name = name_of_rail(context_.link.properties().device, rail);
+    log_message(due ? LogLevel::info : LogLevel::debug, "%s: rail %u (%.*s) to %s %s",
+                context_.link.name(), rail, static_cast<int>(name.size()), name.data(),
                 ProcessText(connection.peer.nid, connection.peer.pid).c_str(),
                 lost ? "does not answer; its frames go by the other ones" : "is back");
   }

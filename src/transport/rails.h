@@ -1,12 +1,25 @@
 // What links with several ports have in common. Message path.
 #pragma once
 
+#include <sys/epoll.h>
+
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
 
 #include "transport/packet_link.h"
+#include "util/descriptor.h"
+#include "util/new_descriptor.h"
 
 namespace lintel {
+
+// Name of a port in LinkProperties::device of a link with several.
+[[nodiscard]] inline std::string_view name_of_rail(std::string_view devices,
+                                                   unsigned rail) noexcept {
+  for (; rail != 0 && !devices.empty(); --rail)
+    devices.remove_prefix(std::min(devices.find('+'), devices.size() - 1) + 1);
+  return devices.substr(0, devices.find('+'));
+}
 
 // send(rail, frames, count) for neighbouring frames of one rail. See PacketLink::send().
 template <typename Send>
@@ -50,6 +63,24 @@ template <typename Rails>
     if (i != 0) all.rail_bytes[i - 1] = one.bytes_sent;
   }
   return all;
+}
+
+// Path into sleep. arm() of all rails. If one has something to do, none stays armed.
+template <typename Rails>
+[[nodiscard]] bool arm_rails(const Rails& rails) noexcept {
+  for (size_t i = 0; i < rails.size(); ++i) {
+    if (rails[i]->arm()) continue;
+    while (i != 0) rails[--i]->disarm();
+    return false;
+  }
+  return true;
+}
+
+// Set-up path. Makes `joined` readable when that descriptor is. False: errno says why not.
+[[nodiscard]] inline bool join_descriptor(Descriptor& joined, int descriptor) noexcept {
+  if (!joined.is_open()) joined = make_epoll();
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = 0}};
+  return epoll_ctl(joined.get(), EPOLL_CTL_ADD, descriptor, &event) == 0;
 }
 
 // The least of a value of all rails.

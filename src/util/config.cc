@@ -77,8 +77,8 @@ constexpr std::array<ConfigVariable, key_count> table{{
      nullptr, "Largest UDP payload that is sent; 0 means what the route to the peer takes whole.",
      ConfigAudience::tests},
     {ConfigKey::rails, "PTL_RAILS", ConfigType::text, "", "", 0, 0, nullptr,
-     "Network interfaces for UDP, up to 4: auto, a number, or names separated by commas. Processes of a "
-     "node begin with different ones. For RDMA ports auto or a number. Empty means that of the nid."},
+     "Network interfaces for UDP, up to 4: auto, a number, or names separated by commas. RDMA ports: auto "
+     "or a number. Processes of a node begin with different near ones. Empty means that of the nid."},
     {ConfigKey::nid, "PTL_NID", ConfigType::text, "", "", 0, 0, nullptr,
      "Network interface by name or by one of its IPv4 or IPv6 addresses: its address is the node "
      "identifier, and UDP uses it. Or a node identifier written like an IPv4 address. Empty means the "
@@ -110,7 +110,7 @@ constexpr std::array<ConfigVariable, key_count> table{{
      "Memory that stays registered with devices after use; 0 means half of the machine's."},
     {ConfigKey::verbs_device, "PTL_VERBS_DEVICE", ConfigType::text, "", "", 0, 0, nullptr,
      "RDMA device, or device and port as in mlx5_0:1; plus signs join up to 4. Empty means the active port "
-     "with the node's address, else the first active one."},
+     "with the node's address, else the first active one, or a near one (PTL_RAILS)."},
     {ConfigKey::verbs_gid_index, "PTL_VERBS_GID_INDEX", ConfigType::optional, "", "", 0, 255,
      nullptr,
      "Index of the GID that the port uses; empty means RoCE v2 before v1, and with an IPv4 address before "

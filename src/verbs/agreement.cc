@@ -22,6 +22,11 @@ void AgreementSender::deny(VerbsLink& link, uint32_t own_number, uint32_t peer_n
   schedule(link, VerbsLink::pending_denial);
 }
 
+void AgreementSender::tell_of_rails(VerbsLink& link, uint8_t ports) noexcept {
+  further_ports_ = ports;
+  schedule(link, VerbsLink::pending_rails);
+}
+
 void AgreementSender::begin_change(VerbsLink& link) noexcept {
   {
     const LockGuard guard(link.lock);
@@ -36,7 +41,8 @@ bool AgreementSender::send_pending(VerbsLink& link) noexcept {
          send(link, VerbsLink::pending_change, Agreement::change) &&
          send(link, VerbsLink::pending_resume, Agreement::resume) &&
          send(link, VerbsLink::pending_denial, Agreement::resume) &&
-         send(link, VerbsLink::pending_loss, Agreement::loss);
+         send(link, VerbsLink::pending_loss, Agreement::loss) &&
+         send(link, VerbsLink::pending_rails, Agreement::rails);
 }
 
 // True: not pending (any more), be it that the peer is gone.
@@ -65,6 +71,7 @@ bool AgreementSender::send(VerbsLink& link, uint8_t what, Agreement kind) noexce
     body.received = 0;
   }
   body.eager_bytes = eager_bytes_;
+  body.rail = what == VerbsLink::pending_rails ? further_ports_ : link.rail;
   MessageHeader header{};
   header.kind = MessageKind::connection;
   header.operation = static_cast<uint8_t>(kind);

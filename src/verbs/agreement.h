@@ -12,10 +12,10 @@
 
 namespace lintel {
 
-inline constexpr uint16_t agreement_version = 4;
+inline constexpr uint16_t agreement_version = 5;
 
 // Value of MessageHeader::operation in a message of kind connection.
-enum class Agreement : uint8_t { offer = 1, decline, change, resume, loss };
+enum class Agreement : uint8_t { offer = 1, decline, change, resume, loss, rails };
 
 struct AgreementBody {
   uint16_t version;
@@ -29,7 +29,8 @@ struct AgreementBody {
   uint64_t received;       // resume: messages that came over the queue pair
   uint8_t gid[16];
   uint16_t lid;
-  uint16_t zero[3];
+  uint16_t rail;  // VerbsLink::rail; rails: the number of further ports of the sender
+  uint16_t zero[2];
 };
 static_assert(sizeof(AgreementBody) == 56);
 static_assert(offsetof(AgreementBody, received) == 24 && offsetof(AgreementBody, lid) == 48);
@@ -41,6 +42,8 @@ class AgreementSender {
   AgreementSender(Transport& datagrams, UnfinishedLinks& unfinished, uint32_t eager_bytes) noexcept
       : datagrams_(datagrams), unfinished_(unfinished), eager_bytes_(eager_bytes) {}
 
+  // `ports`: the further ports of this process.
+  void tell_of_rails(VerbsLink& link, uint8_t ports) noexcept;
   // Schedules `what`, one of VerbsLink::pending_*: the next send_pending() sends it.
   void schedule(VerbsLink& link, uint8_t what) noexcept;
   void decline(VerbsLink& link, uint32_t offered_number) noexcept;
@@ -58,6 +61,7 @@ class AgreementSender {
   Transport& datagrams_;
   UnfinishedLinks& unfinished_;
   const uint32_t eager_bytes_;
+  uint8_t further_ports_ = 0;
 };
 
 }  // namespace lintel

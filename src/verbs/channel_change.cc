@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "transport/packet_link.h"
 #include "util/clock.h"
 #include "util/lock.h"
 #include "util/log.h"
@@ -26,7 +27,7 @@ bool sends_datagrams(VerbsLink& link) noexcept {
 bool is_sound(const AgreementBody& body) noexcept {
   return body.version == agreement_version && body.sender_number <= most_number &&
          body.receiver_number <= most_number && body.first_packet <= most_number &&
-         body.zero[0] == 0 && body.zero[1] == 0 && body.zero[2] == 0;
+         body.rail < most_rails && body.zero[0] == 0 && body.zero[1] == 0;
 }
 
 bool is_sound_offer(const AgreementBody& body) noexcept {
@@ -62,13 +63,20 @@ void ChannelChange::grant(VerbsLink& link) noexcept {
     if (wanted) link.messages_until_request = messages_between_requests;
   }
   if (stop_because != nullptr) parts_.channels.stop(link, stop_because);
-  if (!wanted || link.pending != 0 || parts_.channels.is_closed()) return;
+  if (!wanted || link.pending != 0) return;
   // A queue pair that is stopped now makes room for a later request.
+  static_cast<void>(offer(link));
+}
+
+bool ChannelChange::offer(VerbsLink& link) noexcept {
+  if (parts_.channels.is_closed()) return false;
   if (parts_.channels.is_full()) {
     static_cast<void>(idle_.stop_longest_idle());
-  } else if (parts_.channels.make(link, sizes_) != nullptr) {
-    agreements_.schedule(link, VerbsLink::pending_offer);
+    return false;
   }
+  if (parts_.channels.make(link, sizes_) == nullptr) return false;
+  agreements_.schedule(link, VerbsLink::pending_offer);
+  return true;
 }
 
 void ChannelChange::handle(VerbsLink& link, const InboundMessage& message,
@@ -79,11 +87,12 @@ void ChannelChange::handle(VerbsLink& link, const InboundMessage& message,
     return;
   }
   std::memcpy(&body, message.payload, sizeof body);
-  if (!is_sound(body)) {
+  const auto kind = static_cast<Agreement>(message.header.operation);
+  if (kind == Agreement::rails) return;  // this process has one port
+  if (!is_sound(body) || body.rail != link.rail) {
     refused_.increment();
     return;
   }
-  const auto kind = static_cast<Agreement>(message.header.operation);
   if (kind == Agreement::offer) {
     handle_offer(link, body, sink);
     return;
@@ -121,6 +130,7 @@ void ChannelChange::handle(VerbsLink& link, const InboundMessage& message,
       break;
     case Agreement::offer:
     case Agreement::loss:
+    case Agreement::rails:
       break;
   }
 }
@@ -242,6 +252,7 @@ void ChannelChange::handle_resume(VerbsLink& link, const AgreementBody& body,
 }
 
 void ChannelChange::fail(VerbsLink& link, MessageSink& sink) noexcept {
+  if (rails_ != nullptr) rails_->fail(link);
   {
     // Sends from now on, by other threads or by the core as accesses end below, answer peer_failed.
     const LockGuard guard(link.lock);

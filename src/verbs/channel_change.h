@@ -14,6 +14,16 @@
 
 namespace lintel {
 
+// The queue pairs by further ports to the peer of a link.
+class RailsOfPeers {
+ public:
+  // The peer is gone: ends them, and all accesses to its memory by them.
+  virtual void fail(VerbsLink& link) noexcept LINTEL_REQUIRES(polling) = 0;
+
+ protected:
+  ~RailsOfPeers() = default;
+};
+
 class ChannelChange {
  public:
   struct Parts {
@@ -34,9 +44,21 @@ class ChannelChange {
         idle_(parts.channels, idle_ns),
         agreements_(parts.datagrams, parts.unfinished, eager_bytes) {}
 
+  // Set-up path. Of the port of messages, if there are others.
+  void set_rails(RailsOfPeers& rails) noexcept { rails_ = &rails; }
+
   // Execute requests of other threads: to stop broken queue pairs, and those of one link.
   void stop_broken(const ChannelRequests::Broken& broken) noexcept;
   void grant(VerbsLink& link) noexcept;
+  // Makes a queue pair and offers it to the peer. False: there is no room.
+  bool offer(VerbsLink& link) noexcept;
+  // See AgreementSender.
+  void decline(VerbsLink& link, uint32_t offered_number) noexcept {
+    agreements_.decline(link, offered_number);
+  }
+  void tell_of_rails(VerbsLink& link, uint8_t ports) noexcept {
+    agreements_.tell_of_rails(link, ports);
+  }
   // Handles a message of kind connection.
   void handle(VerbsLink& link, const InboundMessage& message, MessageSink& sink) noexcept
       LINTEL_REQUIRES(polling);
@@ -65,6 +87,7 @@ class ChannelChange {
   const QueuePairSizes sizes_;
   const uint32_t eager_bytes_;
   const bool allowed_;
+  RailsOfPeers* rails_ = nullptr;
   IdleChannels idle_;
   AgreementSender agreements_;
   SharedCounter connected_;

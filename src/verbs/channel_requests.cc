@@ -12,6 +12,12 @@ void ChannelRequests::request_channel(VerbsLink& link) noexcept {
   pending_.store(true, std::memory_order_release);
 }
 
+void ChannelRequests::request_rails(VerbsLink& link) noexcept {
+  link.wants_rails = true;
+  pending_.store(true, std::memory_order_release);
+  if (doorbell_ != nullptr) doorbell_->ring_if_sleeping();
+}
+
 void ChannelRequests::ask_to_stop(VerbsLink& link, const char* why) noexcept {
   if (link.path == Path::queue_pair) link.path = Path::stopping;
   link.stop_because = why;

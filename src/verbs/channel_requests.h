@@ -33,6 +33,8 @@ class ChannelRequests final : public AsyncEventSink {
 
   // Any thread. Message path. Requests a queue pair for the link, if there may be one.
   void request_channel(VerbsLink& link) noexcept LINTEL_REQUIRES(link.lock);
+  // The same for queue pairs by further ports.
+  void request_rails(VerbsLink& link) noexcept LINTEL_REQUIRES(link.lock);
   // Requests the end of the queue pair. Nothing is sent until the poller has stopped it.
   void ask_to_stop(VerbsLink& link, const char* why) noexcept LINTEL_REQUIRES(link.lock);
   // Called by another thread.

@@ -64,6 +64,8 @@ bool CompletionQueue::arm() noexcept {
 }
 
 Channel* Channels::make(VerbsLink& link, const QueuePairSizes& sizes) noexcept {
+  // Another port goes on; to connect this one would wait for an address.
+  if (device_.is_one_of_several && !device_.is_active()) return nullptr;
   if (!completions_.reserve(count_ + 1)) return nullptr;
   try {
     std::string reason;

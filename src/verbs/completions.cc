@@ -73,7 +73,11 @@ void Arrivals::take_message(VerbsLink& link, const ibv_wc& completion, MessageSi
   const bool invalidates = (completion.wc_flags & invalidated) != 0;
   if (invalidates) exposures_.note_invalidated(link, header.link_word, completion.invalidated_rkey);
   // The message only causes a completion, or invalidates a window, see MessageSender.
-  if (header.kind == MessageKind::connection) return receives_.give_back(buffer);
+  if (header.kind == MessageKind::connection) {
+    if (notices_ != nullptr && payload != 0)
+      notices_->on_notice(link, data + sizeof header, payload);
+    return receives_.give_back(buffer);
+  }
   if (!is_plausible(header, payload, invalidates)) return refuse(buffer);
   if (link_ != &link || count_ == most_together) deliver(sink);
   link_ = &link;
@@ -188,7 +192,8 @@ void Completions::retire(VerbsLink& link, bool success) noexcept {
     case RequestKind::bind:
       break;
     case RequestKind::withdraw:
-      exposures_.retire(record.index);
+      // Otherwise the window stays bound until the queue pair is gone, see Exposures::abandon().
+      if (success) exposures_.retire(record.index);
       break;
   }
 }

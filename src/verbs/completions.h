@@ -14,6 +14,15 @@
 
 namespace lintel {
 
+// What peers tell over queue pairs by further ports, see memory_notice.h.
+class NoticeSink {
+ public:
+  virtual void on_notice(VerbsLink& link, const std::byte* data, uint32_t bytes) noexcept = 0;
+
+ protected:
+  ~NoticeSink() = default;
+};
+
 // Messages that arrive over queue pairs. Those of one peer are delivered together; those that
 // overtake the last datagram of their sender are kept until it has come. Message path, the poller.
 class Arrivals {
@@ -21,12 +30,14 @@ class Arrivals {
   // Bit that marks the wr_id of receives.
   static constexpr uint64_t tag = uint64_t{1} << 63;
 
-  Arrivals(ReceiveBuffers& receives, Channels& channels, Exposures& exposures,
-           uint32_t eager_bytes) noexcept
+  // `notices`: nullptr for queue pairs over which there are none.
+  Arrivals(ReceiveBuffers& receives, Channels& channels, Exposures& exposures, uint32_t eager_bytes,
+           NoticeSink* notices = nullptr) noexcept
       : receives_(receives),
         channels_(channels),
         exposures_(exposures),
-        eager_bytes_(eager_bytes) {}
+        eager_bytes_(eager_bytes),
+        notices_(notices) {}
   // Set-up path, once the receive buffers are open.
   void open() { kept_.resize(receives_.count()); }
 
@@ -60,6 +71,7 @@ class Arrivals {
   Channels& channels_;
   Exposures& exposures_;
   const uint32_t eager_bytes_;
+  NoticeSink* const notices_;
   std::vector<KeptMessage> kept_;  // indexed by receive buffer
   VerbsLink* link_ = nullptr;      // sender of the messages that are delivered together
   unsigned count_ = 0;

@@ -247,9 +247,21 @@ VerbsDevices VerbsDevice::open_all(const VerbsPortWish& wish, std::string& reaso
   if (devices[0] == nullptr) return {};
   std::vector<std::string> names = wish.further;
   const bool chooses = wish.device.empty() && wish.most_ports > 1;
-  if (chooses) names = further_ports(list_ports("").ports, devices[0]->name(), wish.most_ports);
+  VerbsPortWish further = wish;
+  if (chooses) {
+    const std::vector<PortDescription> ports = list_ports("").ports;
+    further.device = nearest_port(ports, devices[0]->name(), wish.local_rank);
+    further.reason = "one of the near active ports";
+    if (wish.nid == 0 && further.device != devices[0]->name())
+      if (std::shared_ptr<VerbsDevice> near = open(further, reason); near != nullptr) {
+        // The address of the first active port names the node, for all its processes.
+        near->nid = devices[0]->nid;
+        devices[0] = std::move(near);
+      }
+    names = further_ports(ports, devices[0]->name(), wish.most_ports);
+    further.reason = "another active port";
+  }
   for (const std::string& name : names) {
-    VerbsPortWish further = wish;
     further.device = name;
     std::shared_ptr<VerbsDevice> device = open(further, reason);
     if (device != nullptr && device->is_roce != devices[0]->is_roce)
@@ -260,6 +272,7 @@ VerbsDevices VerbsDevice::open_all(const VerbsPortWish& wish, std::string& reaso
     else if (!chooses)
       return {};
   }
+  for (const auto& device : devices) device->is_one_of_several = devices.size() > 1;
   return devices;
 }
 

@@ -107,6 +107,12 @@ class VerbsDevice {
   // Whether fill_address() would add a GRH. Message path.
   [[nodiscard]] bool needs_grh(const ibv_gid& gid) const noexcept;
 
+  // Whether the port is up now. A system call.
+  [[nodiscard]] bool is_active() const noexcept {
+    ibv_port_attr state{};
+    return ibv_query_port(context, port, &state) == 0 && state.state == IBV_PORT_ACTIVE;
+  }
+
   [[nodiscard]] uint32_t mtu_bytes() const noexcept { return 128u << mtu; }
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }  // "rxe0:1"; constant
@@ -128,6 +134,7 @@ class VerbsDevice {
   ibv_mtu mtu = IBV_MTU_1024;  // MTU of the active port
   uint32_t nid = 0;            // IPv4 address of the port, in host byte order; 0: it has none
   bool is_roce = false;
+  bool is_one_of_several = false;  // the process has other ports
   uint32_t max_message_bytes = 0;  // maximum length of one work request
   ibv_device_attr attributes{};
   // RDMA READ and WRITE work with memory whose pages are not pinned (IBV_ACCESS_ON_DEMAND).

@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
+#include "transport/packet_link.h"
 #include "util/arena.h"
 #include "util/counter.h"
 #include "verbs/channel.h"
@@ -23,8 +25,9 @@ struct ExposedMemory {
   State state = State::ended;
   uint32_t channel_number = 0;  // number of the queue pair; 0: it is gone
   unsigned count = 0;
-  unsigned outstanding = 0;  // invalidations by this end
-  uint32_t invalid = 0;      // bit i: window i has been invalidated by the other end
+  unsigned outstanding = 0;               // invalidations by this end
+  uint32_t invalid = 0;                   // bit i: window i has been invalidated by the other end
+  uint32_t further[most_rails - 1] = {};  // the same memory for further ports, see StripedAccesses
   uint32_t windows[most_pieces];
   const RegisteredRegion* regions[most_pieces];
 
@@ -47,6 +50,14 @@ class Exposures {
   [[nodiscard]] Exposure expose(VerbsLink& link, const Piece* pieces, unsigned count, bool write,
                                 RemoteMemory* out) noexcept;
   void withdraw(VerbsLink& link, uint32_t number, bool peer_may_access) noexcept;
+
+  // Notes what withdraw() will ask for. take_further(): 0 if nothing was noted since expose().
+  void set_further(uint32_t number, unsigned rail, uint32_t further) noexcept {
+    exposures_.at(number - 1).further[rail] = further;
+  }
+  [[nodiscard]] uint32_t take_further(uint32_t number, unsigned rail) noexcept {
+    return std::exchange(exposures_.at(number - 1).further[rail], 0u);
+  }
 
   // The poller. The peer has completed its access, and invalidated the window with the message that
   // says so.

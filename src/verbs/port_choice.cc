@@ -102,6 +102,14 @@ uint32_t ipv4_of(const ibv_gid& gid) noexcept {
   return ntohl(word);
 }
 
+// Networks of IPv4 usually have 256 addresses. Where that is wrong, the ports are tried in turn.
+bool shares_network(const ibv_gid& a, const ibv_gid& b) noexcept {
+  constexpr unsigned host_bits = 8;
+  const uint32_t ipv4 = ipv4_of(a);
+  return ipv4 != 0 ? ipv4 >> host_bits == ipv4_of(b) >> host_bits
+                   : a.global.subnet_prefix == b.global.subnet_prefix;
+}
+
 bool choose_gid(const PortDescription& port, int wanted_index, uint32_t nid, uint32_t& row,
                 std::string& reason) {
   unsigned best = 0;
@@ -159,7 +167,7 @@ PortChoice choose_port(const std::vector<PortDescription>& ports, const VerbsPor
     const bool has_wanted_nid = wish.nid != 0 && nid == wish.nid;
     if (choice.found && !has_wanted_nid) continue;
     choice = {true, i, row, nid, ""};
-    choice.reason = !wish.device.empty() ? "named by PTL_VERBS_DEVICE"
+    choice.reason = !wish.device.empty() ? wish.reason
                     : has_wanted_nid     ? "the active port with the address that is the nid"
                                          : "the first active port";
     if (has_wanted_nid) break;
@@ -174,6 +182,23 @@ PortChoice choose_port(const std::vector<PortDescription>& ports, const VerbsPor
                             list_of(ports));
   }
   return choice;
+}
+
+std::string nearest_port(const std::vector<PortDescription>& ports, const std::string& first,
+                         uint32_t local_rank) {
+  const auto chosen = std::find_if(ports.begin(), ports.end(), [&](const PortDescription& port) {
+    return port_name(port.device, port.port) == first;
+  });
+  std::vector<std::string> near;
+  uint32_t row = 0;
+  std::string ignored;
+  if (chosen == ports.end() || !choose_gid(*chosen, -1, 0, row, ignored)) return first;
+  const ibv_gid& gid = chosen->gids[row].gid;
+  for (const PortDescription& port : ports)
+    if (port.is_near && port.is_ethernet == chosen->is_ethernet && fault_of(port).empty() &&
+        choose_gid(port, -1, 0, row, ignored) && shares_network(port.gids[row].gid, gid))
+      near.push_back(port_name(port.device, port.port));
+  return near.empty() ? first : near[local_rank % near.size()];
 }
 
 std::vector<std::string> further_ports(const std::vector<PortDescription>& ports,

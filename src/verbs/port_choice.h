@@ -44,6 +44,9 @@ struct PortChoice {
 // The IPv4 address in a GID of the form ::ffff:a.b.c.d, in host byte order; 0: it has another form.
 [[nodiscard]] uint32_t ipv4_of(const ibv_gid& gid) noexcept;
 
+// Whether two ports seem to be of one network.
+[[nodiscard]] bool shares_network(const ibv_gid& a, const ibv_gid& b) noexcept;
+
 // RoCE: version 2 with an IPv4 address first, then version 2 with others, then version 1 likewise;
 // among equals the one with `nid`, then link-local addresses last, then the lowest index.
 // InfiniBand: the first. `wanted_index` (if not negative) overrules all that. False: `reason` says
@@ -58,6 +61,11 @@ struct PortChoice {
 // active one.
 [[nodiscard]] PortChoice choose_port(const std::vector<PortDescription>& ports,
                                      const VerbsPortWish& wish);
+
+// The name of the port by which a process begins in place of that one: one of its network that is
+// near, so that it reaches the same peers. The processes of a node take different ones.
+[[nodiscard]] std::string nearest_port(const std::vector<PortDescription>& ports,
+                                       const std::string& first, uint32_t local_rank);
 
 // The names of other active ports of the same kind as that one, which are its rails: less than
 // `most`, the near ones first.

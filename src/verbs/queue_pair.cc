@@ -17,6 +17,9 @@ constexpr uint8_t most_reads = 16;  // RDMA reads at once
 // emulated one, may need 100 ms for what is queued.
 constexpr uint8_t ack_timeout = 17;
 constexpr uint8_t retries = 7;
+// 0.13 s, seven times, where another port takes over.
+constexpr uint8_t ack_timeout_of_several = 15;
+constexpr uint8_t retries_of_several = 6;
 // Requests to a peer that does not post receives are repeated without limit; the reliability layer
 // finds out whether it still lives.
 constexpr uint8_t receiver_retries = 7;
@@ -98,8 +101,8 @@ bool QueuePair::connect(const QueuePairAddress& peer, std::string& reason) {
     return explained(false, reason, failure("a queue pair cannot be made ready to receive", error));
   attributes = {};
   attributes.qp_state = IBV_QPS_RTS;
-  attributes.timeout = ack_timeout;
-  attributes.retry_cnt = retries;
+  attributes.timeout = device_.is_one_of_several ? ack_timeout_of_several : ack_timeout;
+  attributes.retry_cnt = device_.is_one_of_several ? retries_of_several : retries;
   attributes.rnr_retry = receiver_retries;
   attributes.sq_psn = first_packet_;
   attributes.max_rd_atomic = static_cast<uint8_t>(

@@ -33,7 +33,7 @@ bool RemoteAccesses::open() noexcept { return accesses_.open(most_accesses); }
 
 RemoteResult RemoteAccesses::start(VerbsLink& link, const Piece* local, unsigned local_count,
                                    const RemoteMemory* remote, unsigned remote_count, bool writes,
-                                   uint32_t token) noexcept {
+                                   uint32_t token, MessageSink* owner) noexcept {
   constexpr RemoteResult unsupported{RemoteStatus::unsupported, 0};
   if (!memory_.is_open() || local_count > RemoteAccess::most_pieces ||
       remote_count > RemoteAccess::most_pieces)
@@ -44,6 +44,7 @@ RemoteResult RemoteAccesses::start(VerbsLink& link, const Piece* local, unsigned
   access.link = &link;
   access.next = nullptr;
   access.token = token;
+  access.owner = owner;
   access.writes = writes;
   access.outcome = RemoteStatus::done;
   access.next_local = access.next_remote = 0;
@@ -186,8 +187,9 @@ void RemoteAccesses::report(MessageSink& sink) noexcept {
                               access->outcome == RemoteStatus::done ? access->length : 0};
     VerbsLink& link = *access->link;
     const uint32_t token = access->token;
+    MessageSink& owner = access->owner != nullptr ? *access->owner : sink;
     release(*access);
-    sink.on_remote_done(link, token, result);
+    owner.on_remote_done(link, token, result);
   }
 }
 

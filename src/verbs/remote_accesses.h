@@ -18,6 +18,7 @@ struct RemoteAccess {
   RemoteAccess* next = nullptr;  // link of the channel's waiting list, or of the list of ended ones
   VerbsLink* link = nullptr;
   uint32_t token = 0;
+  MessageSink* owner = nullptr;  // nullptr: the sink of report()
   bool writes = false;
   RemoteStatus outcome = RemoteStatus::done;
   unsigned local_count = 0;
@@ -46,10 +47,11 @@ class RemoteAccesses {
   // Scatter/gather elements of a work request.
   [[nodiscard]] uint32_t pieces_of_request() const noexcept { return pieces_; }
 
-  // The poller. Implements Transport::remote_access().
+  // The poller. Implements Transport::remote_access(). `owner`: gets the result, if it is not
+  // nullptr.
   [[nodiscard]] RemoteResult start(VerbsLink& link, const Piece* local, unsigned local_count,
                                    const RemoteMemory* remote, unsigned remote_count, bool writes,
-                                   uint32_t token) noexcept;
+                                   uint32_t token, MessageSink* owner = nullptr) noexcept;
   // Posts waiting accesses of the link, as far as the send queue has room. The lock is held.
   void post_waiting(VerbsLink& link) noexcept LINTEL_REQUIRES(link.lock);
   // Notes that a work request has ended. The lock of the link is held.

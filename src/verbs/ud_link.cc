@@ -2,14 +2,11 @@
 // connection path.
 #include "verbs/ud_link.h"
 
-#include <sys/epoll.h>
-
 #include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
 
-#include "util/new_descriptor.h"
 #include "util/text.h"
 #include "verbs/port_choice.h"
 
@@ -42,20 +39,6 @@ UdDestination destination_of(const RailAddress& rail) noexcept {
   return {port.gid, port.lid, port.is_roce == 1, port.queue_pair, port.q_key, port.mtu};
 }
 
-// Networks of IPv4 usually have 256 addresses. Where that is wrong, probes find the pairs.
-bool shares_network(const ibv_gid& a, const ibv_gid& b) noexcept {
-  constexpr unsigned host_bits = 8;
-  const uint32_t ipv4 = ipv4_of(a);
-  return ipv4 != 0 ? ipv4 >> host_bits == ipv4_of(b) >> host_bits
-                   : a.global.subnet_prefix == b.global.subnet_prefix;
-}
-
-bool join(Descriptor& joined, int descriptor) noexcept {
-  if (!joined.is_open()) joined = make_epoll();
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = 0}};
-  return epoll_ctl(joined.get(), EPOLL_CTL_ADD, descriptor, &event) == 0;
-}
-
 }  // namespace
 
 UdLink::UdLink(const VerbsDevices& devices, ProcessId id) : devices_(devices) {
@@ -81,8 +64,8 @@ OpenStatus UdLink::open(const VerbsDevices& devices, const UdSettings& settings,
 bool UdLink::join_descriptors(std::string& reason) {
   if (devices_.size() == 1) return true;
   for (const auto& device : devices_)
-    if (!join(completions_, device->events.descriptor()) ||
-        !join(events_, device->async_events.descriptor()))
+    if (!join_descriptor(completions_, device->events.descriptor()) ||
+        !join_descriptor(events_, device->async_events.descriptor()))
       return explained(false, reason, std::string("epoll: ") + strerror(errno));
   properties_.descriptor = completions_.get();
   return true;

@@ -1,6 +1,7 @@
 // The state of each peer, and the path of messages to it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,6 +18,7 @@
 namespace lintel {
 
 struct Channel;
+struct PeerRails;
 
 // Path of messages to a peer.
 enum class Path : uint8_t {
@@ -33,6 +35,7 @@ struct VerbsLink final : Link {
   static constexpr uint8_t pending_resume = 8;
   static constexpr uint8_t pending_loss = 16;
   static constexpr uint8_t pending_denial = 32;  // resume of a queue pair that does not exist here
+  static constexpr uint8_t pending_rails = 64;
 
   SpinLock lock;              // taken before the locks of the layer below
   Link* datagrams = nullptr;  // link of the layer below; may be another one after a failure
@@ -40,6 +43,7 @@ struct VerbsLink final : Link {
   Channel* channel = nullptr;  // changed by the poller alone, with the lock
   // Requests to the poller: a queue pair is wanted; the reason for stopping it.
   bool wants_channel LINTEL_GUARDED_BY(lock) = false;
+  bool wants_rails LINTEL_GUARDED_BY(lock) = false;
   const char* stop_because LINTEL_GUARDED_BY(lock) = nullptr;
   uint32_t messages_until_request LINTEL_GUARDED_BY(lock) = 0;
   uint32_t corks LINTEL_GUARDED_BY(lock) = 0;  // cork() without uncork()
@@ -56,6 +60,13 @@ struct VerbsLink final : Link {
   uint32_t denied_number = 0;  // own number of the denied queue pair, according to the peer
   uint32_t denied_peer_number = 0;
   uint32_t failures = 0;  // number of failed queue pairs to this peer
+  // The number of the further queue pair that this link is about; 0: the one for messages.
+  uint8_t rail = 0;
+  std::atomic<uint8_t> peer_ports{0};  // further ports of the peer; 0: it has told of none
+  // Further queue pairs to the peer, once there is any. Lasts as long as the link.
+  std::atomic<PeerRails*> rails{nullptr};
+  std::atomic<uint32_t> next_request_ms{0};  // for such queue pairs, modulo 2^32; 0: any time
+  std::atomic<uint32_t> rail_requests{0};    // since the last notice of the peer
 };
 
 // The links to all peers, found by process. Connection path; any thread. Links last as long as this

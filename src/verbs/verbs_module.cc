@@ -18,7 +18,7 @@ bool examine(const VerbsPortWish& wish, VerbsPort& port, std::string& reason) {
   port.nid = devices[0]->nid;
   port.name = devices[0]->name();
   for (const auto& device : devices)
-    port.text.append(port.text.empty() ? "" : "; datagrams also by ").append(device->description());
+    port.text.append(port.text.empty() ? "" : "; also by ").append(device->description());
   return true;
 }
 
@@ -36,7 +36,7 @@ OpenStatus open(const VerbsSettings& settings, std::unique_ptr<Transport>& trans
   reliable.reuses_places = false;
   auto datagrams = reliable_over_link(std::move(link), reliable, settings.faults, reason);
   if (datagrams == nullptr) return OpenStatus::failed;
-  transport = VerbsTransport::open(devices[0], std::move(datagrams), settings, reason);
+  transport = VerbsTransport::open(devices, std::move(datagrams), settings, reason);
   return transport == nullptr ? OpenStatus::failed : OpenStatus::opened;
 }
 

@@ -19,11 +19,13 @@ struct VerbsPortWish {
   std::string device{};                // "name" or "name:port"; empty: any
   std::vector<std::string> further{};  // such names of further ports, for datagrams
   unsigned most_ports = 1;             // with others that are active, if none is named
+  uint32_t local_rank = 0;             // processes of a node begin with different ports
   uint32_t nid = 0;                    // preferred: the port that has this IPv4 address; 0: none
   int gid_index = -1;                  // negative: chosen by type
   uint16_t pkey = 0xffff;              // partition, its value
   uint8_t service_level = 0;           // 0 to 15
   uint8_t traffic_class = 0;           // value for the GRH, or the IP header
+  const char* reason = "named by PTL_VERBS_DEVICE";  // of `device`
 };
 
 // A port that can be used.

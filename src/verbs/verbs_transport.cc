@@ -11,13 +11,6 @@ namespace lintel {
 
 namespace {
 
-// Length of a small message, which is sent inline if the device can: header and payload in two
-// cache lines.
-constexpr uint32_t small_bytes = sizeof(MessageHeader) + 80;
-// Memory of this process for a connected peer: state, and slots that wait for its next messages.
-constexpr size_t bytes_of_peer = sizeof(VerbsLink) + sizeof(Connection) + sizeof(Channel) +
-                                 sizeof(QueuePair) + SpareSlots::capacity * small_bytes;
-static_assert(bytes_of_peer <= 8192);
 constexpr int64_t unfinished_look_ns = 1'000'000;
 constexpr int64_t freed_look_ns = 250'000'000;  // at memory of accelerators
 
@@ -28,60 +21,34 @@ VerbsLink& link_of(Link& datagrams) noexcept {
 
 }  // namespace
 
-std::unique_ptr<VerbsTransport> VerbsTransport::open(std::shared_ptr<VerbsDevice> device,
+std::unique_ptr<VerbsTransport> VerbsTransport::open(const VerbsDevices& devices,
                                                      std::unique_ptr<Transport> datagrams,
-                                                     const ConnectedSettings& settings,
+                                                     const VerbsSettings& settings,
                                                      std::string& reason) {
   std::unique_ptr<VerbsTransport> transport(
-      new VerbsTransport(std::move(device), std::move(datagrams), settings));
+      new VerbsTransport(devices, std::move(datagrams), settings));
   if (!transport->open_queues(reason)) return nullptr;
   return transport;
 }
 
-VerbsTransport::VerbsTransport(std::shared_ptr<VerbsDevice> device,
-                               std::unique_ptr<Transport> datagrams,
-                               const ConnectedSettings& settings)
-    : device_(std::move(device)),
-      settings_(settings),
-      capabilities_{"verbs", settings.eager_bytes, false, true, settings.eager_bytes},
+VerbsTransport::VerbsTransport(const VerbsDevices& devices, std::unique_ptr<Transport> datagrams,
+                               const VerbsSettings& settings)
+    : capabilities_{"verbs", settings.eager_bytes, false, true, settings.eager_bytes},
       datagrams_(std::move(datagrams)),
-      memory_(*device_),
       links_(settings.eager_bytes),
-      requests_(settings.max_rc != 0),
-      accesses_(*device_, memory_),
-      exposures_(*device_, memory_, requests_),
-      queue_(*device_),
-      channels_(*device_, queue_, receives_, requests_, unfinished_, settings.max_rc),
-      arrivals_(receives_, channels_, exposures_, settings.eager_bytes),
-      completions_(queue_, channels_, arrivals_, sender_, accesses_, exposures_),
-      change_({*datagrams_, channels_, unfinished_, completions_, arrivals_, sender_},
-              {SendQueue::capacity, small_bytes, accesses_.pieces_of_request()},
-              settings.eager_bytes, settings.max_rc != 0, settings.rc_idle_ns) {}
-
-bool VerbsTransport::open_queues(std::string& reason) {
-  const uint32_t large = sizeof(MessageHeader) + settings_.eager_bytes;
-  if (!accesses_.open() || !exposures_.open())
-    return explained(false, reason, "no address space for its pools (ulimit -v?)");
-  if (settings_.max_rc == 0) return true;
-  if (!sender_.open(device_->pd, small_bytes, large, reason) ||
-      !receives_.open(*device_, settings_.receive_buffers, large, Arrivals::tag, reason) ||
-      !queue_.open(receives_.count(), SendQueue::capacity, reason))
-    return false;
-  arrivals_.open();
-  memory_.open(settings_.registration_cache);
-  capabilities_.remote_access = capabilities_.accesses_accelerators = memory_.is_open();
-  requests_.watch(queue_.get(), receives_.queue());
-  device_->async_events.add(requests_);
-  return true;
+      first_(devices[0], *datagrams_, settings) {
+  if (devices.size() == 1 || settings.max_rc == 0 || settings.registration_cache == nullptr) return;
+  striped_ = std::make_unique<StripedAccesses>(VerbsDevices{devices.begin() + 1, devices.end()},
+                                               *datagrams_, first_, settings);
+  first_.change.set_rails(*striped_);
 }
 
-VerbsTransport::~VerbsTransport() {
-  device_->async_events.remove(requests_);
-  channels_.for_each([&](VerbsLink& link, Channel& channel) {
-    if (channel.queue_pair == nullptr) return;
-    channel.queue_pair->stop();
-    completions_.release(link, RemoteStatus::peer_failed);
-  });
+bool VerbsTransport::open_queues(std::string& reason) {
+  if (!first_.open(reason)) return false;
+  if (striped_ != nullptr && !striped_->open())
+    return explained(false, reason, "no address space for accesses to memory (ulimit -v?)");
+  capabilities_.remote_access = capabilities_.accesses_accelerators = first_.memory.is_open();
+  return true;
 }
 
 Link* VerbsTransport::connect(ProcessId peer, std::string* reason) {
@@ -103,9 +70,9 @@ SendStatus VerbsTransport::send(Link& base, const MessageHeader& header, const P
   // A put with PTL_MD_UNRELIABLE is sent as a datagram, which may be lost.
   const bool unreliable = (header.flags & flag_unreliable) != 0 && header.kind == MessageKind::put;
   if (link.path == Path::queue_pair && !unreliable) [[likely]]
-    return sender_.send(link, header, pieces, count);
+    return first_.sender.send(link, header, pieces, count);
   if (link.path == Path::datagrams || unreliable) {
-    if (!unreliable) requests_.request_channel(link);
+    if (!unreliable) first_.requests.request_channel(link);
     const SendStatus status = datagrams_->send(*link.datagrams, header, pieces, count);
     follow_path(link);
     return status;
@@ -122,14 +89,15 @@ uint64_t VerbsTransport::incarnation(Link& base) const noexcept {
 // Follows the length limit of datagrams, which may change with the path.
 void VerbsTransport::follow_path(VerbsLink& link) const noexcept {
   const uint32_t bytes = link.datagrams->max_data_bytes.load(std::memory_order_relaxed);
-  link.max_data_bytes.store(std::min(bytes, settings_.eager_bytes), std::memory_order_relaxed);
+  link.max_data_bytes.store(std::min(bytes, first_.settings.eager_bytes),
+                            std::memory_order_relaxed);
 }
 
 void VerbsTransport::end_access(Link& base, const RemoteMemory* remote, unsigned count) noexcept {
   auto& link = static_cast<VerbsLink&>(base);
-  if (!memory_.has_windows()) return;
+  if (!first_.memory.has_windows()) return;
   const LockGuard guard(link.lock);
-  sender_.invalidate_windows(link, remote, count);
+  first_.sender.invalidate_windows(link, remote, count);
 }
 
 // The handshake of the peer is complete.
@@ -167,7 +135,8 @@ void VerbsTransport::on_messages(Link& datagrams, const InboundMessage* messages
     if (messages[i].header.kind != MessageKind::connection) [[likely]]
       continue;
     if (i != first) sink_->on_messages(link, messages + first, i - first);
-    change_.handle(link, messages[i], *sink_);
+    if (striped_ == nullptr || !striped_->rails().handle(link, messages[i]))
+      first_.change.handle(link, messages[i], *sink_);
     first = i + 1;
   }
   if (count != first) sink_->on_messages(link, messages + first, count - first);
@@ -177,47 +146,58 @@ void VerbsTransport::on_peer_failed(Link& datagrams) noexcept {
   if (datagrams.context == nullptr) return;
   VerbsLink& link = link_of(datagrams);
   link.failure = datagrams.failure;
-  change_.fail(link, *sink_);
+  first_.change.fail(link, *sink_);
 }
 
 unsigned VerbsTransport::poll(MessageSink& sink, unsigned budget) noexcept {
   sink_ = &sink;
-  unsigned handled = queue_.get() != nullptr ? completions_.poll(sink, budget) : 0;
+  unsigned handled = striped_ != nullptr ? poll_further(sink, budget) : 0;
+  if (first_.is_open()) handled += first_.completions.poll(sink, budget);
   // While messages travel over queue pairs, datagrams are rare, and a poll for them doubles the
   // cost of a poll.
   constexpr uint32_t empty_polls_before_rare = 64;
   constexpr uint32_t polls_between_rare = 8;
-  if (empty_datagram_polls_ < empty_polls_before_rare || channels_.count() == 0 ||
+  if (empty_datagram_polls_ < empty_polls_before_rare || first_.channels.count() == 0 ||
       polls_ % polls_between_rare == 0) {
     const unsigned datagrams = datagrams_->poll(static_cast<MessageSink&>(*this), budget);
     empty_datagram_polls_ = datagrams == 0 ? empty_datagram_polls_ + 1 : 0;
     handled += datagrams;
   }
-  if (requests_.is_pending(std::memory_order_relaxed)) [[unlikely]] {
-    change_.stop_broken(requests_.take());
-    links_.for_each([&](VerbsLink& link) { change_.grant(link); });
-  }
-  if (!unfinished_.is_empty()) [[unlikely]]
-    unfinished_.serve([&](VerbsLink& link) {
-      polling.assert_held();
-      return change_.serve(link, sink);
+  first_.serve(sink, [&](const auto& visit) {
+    links_.for_each([&](VerbsLink& link) {
+      visit(link);
+      if (striped_ != nullptr) striped_->rails().grant(link);
     });
+  });
   constexpr uint32_t polls_between_idle_looks = 8192;
   if (++polls_ >= polls_between_idle_looks) [[unlikely]] {
     polls_ = 0;
-    change_.stop_idle();
-    memory_.end_freed();
+    stop_idle();
+    first_.memory.end_freed();
   }
   sink_ = nullptr;
   return handled;
 }
 
+// Before the first port, whose messages tell of memory: the keys for further ports are there then.
+unsigned VerbsTransport::poll_further(MessageSink& sink, unsigned budget) noexcept {
+  striped_->set_sink(&sink);
+  const unsigned handled = striped_->rails().poll(budget);
+  striped_->serve();
+  return handled;
+}
+
+void VerbsTransport::stop_idle() noexcept {
+  first_.change.stop_idle();
+  if (striped_ != nullptr) striped_->rails().stop_idle();
+}
+
 // The layer below takes all events of the device first; then a completion that comes is a new one.
 bool VerbsTransport::arm(bool blocked_senders) noexcept {
   if (!datagrams_->arm(blocked_senders)) return false;
-  if (queue_.get() == nullptr) return true;
-  change_.stop_idle();
-  return queue_.arm() && !requests_.is_pending(std::memory_order_seq_cst);
+  if (!first_.is_open()) return true;
+  stop_idle();
+  return first_.arm() && (striped_ == nullptr || striped_->rails().arm());
 }
 
 int64_t VerbsTransport::sleep_limit_ns() noexcept {
@@ -225,10 +205,12 @@ int64_t VerbsTransport::sleep_limit_ns() noexcept {
   const auto at_most = [&](int64_t wish_ns) {
     if (limit_ns < 0 || wish_ns < limit_ns) limit_ns = wish_ns;
   };
-  if (!unfinished_.is_empty()) at_most(unfinished_look_ns);
-  if (memory_.end_freed()) at_most(freed_look_ns);
-  if (channels_.count() != 0 && settings_.rc_idle_ns != 0)
-    at_most(static_cast<int64_t>(settings_.rc_idle_ns));
+  if (!first_.unfinished.is_empty() ||
+      (striped_ != nullptr && (striped_->has_waiting() || striped_->rails().has_unfinished())))
+    at_most(unfinished_look_ns);
+  if (first_.memory.end_freed()) at_most(freed_look_ns);
+  if (first_.channels.count() != 0 && first_.settings.rc_idle_ns != 0)
+    at_most(static_cast<int64_t>(first_.settings.rc_idle_ns));
   return limit_ns;
 }
 
@@ -236,20 +218,21 @@ int64_t VerbsTransport::sleep_limit_ns() noexcept {
 // shows that all have arrived.
 bool VerbsTransport::all_delivered() noexcept {
   bool delivered = datagrams_->all_delivered();
-  channels_.for_each([&](VerbsLink& link, Channel& channel) {
+  first_.channels.for_each([&](VerbsLink& link, Channel& channel) {
     const LockGuard guard(link.lock);
     if (link.path != Path::queue_pair || channel.queue.is_empty()) return;
     delivered = false;
-    sender_.request_completion(link);
+    first_.sender.request_completion(link);
   });
-  return delivered && unfinished_.is_empty();
+  return delivered && first_.unfinished.is_empty();
 }
 
 void VerbsTransport::check_peers(MessageSink& sink, Link* const* watch, unsigned count) noexcept {
   constexpr unsigned most = 64;
   Link* below[most];
   sink_ = &sink;
-  change_.stop_idle();
+  if (striped_ != nullptr) striped_->set_sink(&sink);
+  stop_idle();
   for (unsigned done = 0;;) {
     const unsigned now = std::min(count - done, most);
     for (unsigned i = 0; i < now; ++i)
@@ -263,35 +246,43 @@ void VerbsTransport::check_peers(MessageSink& sink, Link* const* watch, unsigned
 
 std::vector<Statistic> VerbsTransport::statistics() const {
   std::vector<Statistic> all = datagrams_->statistics();
-  const Statistic own[] = {{"queue pair messages sent", sender_.sent()},
-                           {"queue pair messages received", arrivals_.received()},
-                           {"remote accesses", accesses_.started()},
-                           {"remote access bytes", accesses_.bytes()},
-                           {"exposures", exposures_.exposed()},
-                           {"registered without being pinned", memory_.on_demand_count()},
-                           {"memory of accelerators registered", memory_.accelerator_count()},
-                           {"refused", arrivals_.refused() + change_.refused()},
-                           {"queue pairs", change_.connected()},
-                           {"queue pairs stopped", channels_.stopped()},
-                           {"messages sent again", sender_.sent_again()},
-                           {"queue pairs declined", change_.declined()},
-                           {"device events", requests_.events()}};
+  const Statistic own[] = {{"queue pair messages sent", first_.sender.sent()},
+                           {"queue pair messages received", first_.arrivals.received()},
+                           {"remote accesses", first_.accesses.started()},
+                           {"remote access bytes", first_.accesses.bytes()},
+                           {"exposures", first_.exposures.exposed()},
+                           {"registered without being pinned", first_.memory.on_demand_count()},
+                           {"memory of accelerators registered", first_.memory.accelerator_count()},
+                           {"refused", first_.arrivals.refused() + first_.change.refused()},
+                           {"queue pairs", first_.change.connected()},
+                           {"queue pairs stopped", first_.channels.stopped()},
+                           {"messages sent again", first_.sender.sent_again()},
+                           {"queue pairs declined", first_.change.declined()},
+                           {"device events", first_.requests.events()}};
   all.insert(all.end(), std::begin(own), std::end(own));
+  if (striped_ == nullptr) return all;
+  static constexpr const char* by_rail[] = {"remote access bytes by rail 1",
+                                            "remote access bytes by rail 2",
+                                            "remote access bytes by rail 3"};
+  static_assert(std::size(by_rail) == most_rails - 1);
+  for (unsigned i = 0; i < striped_->rails().port_count(); ++i)
+    all.push_back({by_rail[i], striped_->rails().port(i).accesses.bytes()});
+  all.push_back({"chunks repeated", striped_->repeated()});
   return all;
 }
 
 std::string VerbsTransport::describe() const {
-  if (settings_.max_rc == 0)
+  if (first_.settings.max_rc == 0)
     return text_of(datagrams_->describe(), "; no queue pairs (PTL_VERBS_MAX_RC=0)");
-  const char* const by = !memory_.is_open() ? ": no, there is no registration cache"
-                         : memory_.has_windows()
+  const char* const by = !first_.memory.is_open() ? ": no, there is no registration cache"
+                         : first_.memory.has_windows()
                              ? " through memory windows"
                              : ", registered one by one (the device has no memory windows of type "
                                "2 that can be relied on)";
-  return text_of(datagrams_->describe(), "; at most ", settings_.max_rc,
-                 " RC queue pairs, messages to ", settings_.eager_bytes,
+  return text_of(datagrams_->describe(), "; at most ", first_.settings.max_rc,
+                 " RC queue pairs, messages to ", first_.settings.eager_bytes,
                  " bytes, longer ones by RDMA read and write", by,
-                 memory_.is_open() && device_->has_on_demand_paging
+                 first_.memory.is_open() && first_.device->has_on_demand_paging
                      ? "; what cannot be locked is paged on demand"
                      : "");
 }

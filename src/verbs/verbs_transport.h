@@ -2,7 +2,7 @@
 // and the reliability layer), which prove the job secret; a queue pair (RC) is made as soon as
 // there is something to send, as long as there are not too many. Beyond the cap, and while a queue
 // pair is out of order, messages go on as datagrams: no failure of a queue pair loses or reorders
-// any.
+// any. With several ports, long accesses to memory go by all of them (StripedAccesses).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 #include "registration/registration.h"
 #include "transport/transport.h"
-#include "verbs/channel_change.h"
+#include "verbs/connected_port.h"
+#include "verbs/striped_accesses.h"
 #include "verbs/verbs_link.h"
 #include "verbs/verbs_module.h"
 
@@ -19,12 +20,12 @@ namespace lintel {
 
 class VerbsTransport final : public Transport, private MessageSink {
  public:
-  // Set-up path. `datagrams` uses `device` too and goes before it. nullptr: `reason` says why not.
-  [[nodiscard]] static std::unique_ptr<VerbsTransport> open(std::shared_ptr<VerbsDevice> device,
+  // Set-up path. `datagrams` uses `devices` too and goes before them. Messages go by the first one.
+  // nullptr: `reason` says why not.
+  [[nodiscard]] static std::unique_ptr<VerbsTransport> open(const VerbsDevices& devices,
                                                             std::unique_ptr<Transport> datagrams,
-                                                            const ConnectedSettings& settings,
+                                                            const VerbsSettings& settings,
                                                             std::string& reason);
-  ~VerbsTransport() override;
 
   [[nodiscard]] const Capabilities& capabilities() const noexcept override { return capabilities_; }
   [[nodiscard]] Link* connect(ProcessId peer, std::string* reason) override;
@@ -35,22 +36,30 @@ class VerbsTransport final : public Transport, private MessageSink {
   void uncork(Link& link) noexcept override { lintel::uncork(static_cast<VerbsLink&>(link)); }
   [[nodiscard]] Exposure expose(Link& link, const Piece* pieces, unsigned count, bool write,
                                 uint32_t, RemoteMemory* out) noexcept override {
-    return exposures_.expose(static_cast<VerbsLink&>(link), pieces, count, write, out);
+    auto& to = static_cast<VerbsLink&>(link);
+    const Exposure made = first_.exposures.expose(to, pieces, count, write, out);
+    if (striped_ != nullptr && made.count != 0)
+      striped_->expose(to, pieces, count, write, out, made.number);
+    return made;
   }
   void withdraw(Link& link, uint32_t exposure, bool peer_may_access) noexcept override {
-    exposures_.withdraw(static_cast<VerbsLink&>(link), exposure, peer_may_access);
+    auto& to = static_cast<VerbsLink&>(link);
+    if (striped_ != nullptr) striped_->withdraw(to, exposure, peer_may_access);
+    first_.exposures.withdraw(to, exposure, peer_may_access);
   }
   void end_access(Link& link, const RemoteMemory* remote, unsigned count) noexcept override;
   [[nodiscard]] RemoteResult remote_access(Link& link, bool write, const Piece* local,
                                            unsigned local_count, const RemoteMemory* remote,
                                            unsigned remote_count,
                                            uint32_t token) noexcept override {
-    return accesses_.start(static_cast<VerbsLink&>(link), local, local_count, remote, remote_count,
-                           write, token);
+    auto& to = static_cast<VerbsLink&>(link);
+    return striped_ != nullptr && striped_->suits(to, local, local_count)
+               ? striped_->start(to, local, local_count, remote, remote_count, write, token)
+               : first_.accesses.start(to, local, local_count, remote, remote_count, write, token);
   }
   unsigned poll(MessageSink& sink, unsigned budget) noexcept override LINTEL_REQUIRES(polling);
   void set_doorbell(Doorbell& doorbell) noexcept override {
-    requests_.set_doorbell(doorbell);
+    first_.requests.set_doorbell(doorbell);
     datagrams_->set_doorbell(doorbell);
   }
   [[nodiscard]] bool arm(bool blocked_senders) noexcept override LINTEL_REQUIRES(polling);
@@ -71,10 +80,12 @@ class VerbsTransport final : public Transport, private MessageSink {
   [[nodiscard]] std::string describe() const override;
 
  private:
-  VerbsTransport(std::shared_ptr<VerbsDevice> device, std::unique_ptr<Transport> datagrams,
-                 const ConnectedSettings& settings);
+  VerbsTransport(const VerbsDevices& devices, std::unique_ptr<Transport> datagrams,
+                 const VerbsSettings& settings);
   bool open_queues(std::string& reason);
   void follow_path(VerbsLink& link) const noexcept;
+  unsigned poll_further(MessageSink& sink, unsigned budget) noexcept LINTEL_REQUIRES(polling);
+  void stop_idle() noexcept;
 
   // Sink of the layer below.
   void* on_new_link(Link& datagrams) noexcept override LINTEL_REQUIRES(polling);
@@ -85,23 +96,11 @@ class VerbsTransport final : public Transport, private MessageSink {
   bool may_access(Link&, const RemoteMemory&, bool) noexcept override { return false; }
 
   // Destroyed in the opposite order.
-  std::shared_ptr<VerbsDevice> device_;
-  ConnectedSettings settings_;
   Capabilities capabilities_;
   std::unique_ptr<Transport> datagrams_;
-  DeviceMemory memory_;
   VerbsLinks links_;
-  ChannelRequests requests_;
-  UnfinishedLinks unfinished_;
-  MessageSender sender_;
-  RemoteAccesses accesses_;
-  Exposures exposures_;
-  ReceiveBuffers receives_;
-  CompletionQueue queue_;
-  Channels channels_;
-  Arrivals arrivals_;
-  Completions completions_;
-  ChannelChange change_;
+  ConnectedPort first_;
+  std::unique_ptr<StripedAccesses> striped_;  // nullptr: there is one port, or nothing to do
 
   // --- the poller
   MessageSink* sink_ = nullptr;        // valid during a poll

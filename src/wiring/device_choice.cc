@@ -52,6 +52,7 @@ VerbsPortWish configured_port(uint32_t nid) {
     wish.further.assign(devices.begin() + 1, devices.end());
   }
   wish.most_ports = most_ports(config_string(ConfigKey::rails));
+  wish.local_rank = find_local_rank().rank;
   wish.nid = nid;
   if (const std::optional<uint64_t> index = config_optional(ConfigKey::verbs_gid_index))
     wish.gid_index = static_cast<int>(*index);

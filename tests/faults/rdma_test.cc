@@ -76,8 +76,9 @@ class RdmaLinkTest : public RdmaTest {
   void TearDown() override {
     if (!cable_end_.empty()) set_link("up");
   }
-  void set_link(const std::string& state) {
-    const std::string command = "ip link set " + cable_end_ + " " + state;
+  void set_link(const std::string& state) { set_link(cable_end_, state); }
+  static void set_link(const std::string& cable_end, const std::string& state) {
+    const std::string command = "ip link set " + cable_end + " " + state;
     if (!run_command(command)) ADD_FAILURE() << "failed: " << command;
   }
 
@@ -124,6 +125,27 @@ TEST_P(RdmaLinkTest, AStreamGoesOnByASecondCable) {
       // Until the last third has gone.
       if (message == 200) set_link("down");
       if (message == 400) set_link("up");
+    };
+    exchange(stream, rank, interface);
+  });
+}
+
+// Parts of what is read and written go by the second cable, until it is cut and after.
+// spec 3.15.2, 3.13.3
+TEST_P(RdmaLinkTest, LongMessagesGoOnByTheFirstCable) {
+  if (GetParam() == Rdma::datagrams) GTEST_SKIP() << "all goes as datagrams";
+  if (!std::filesystem::exists("/sys/class/infiniband/rail0"))
+    GTEST_SKIP() << "needs two cables (tests/vm)";
+  const std::string timeout_ms = std::to_string(20'000 * machine_slowdown());
+  run(2, {{"PTL_PEER_TIMEOUT_MS", timeout_ms}}, [](Rank& rank) {
+    const std::string rail = std::to_string(rank.index());
+    setenv("PTL_VERBS_DEVICE", ("rxe" + rail + "+rail" + rail).c_str(), 1);
+    const std::string second = cable_end_of("rail" + rail);
+    const Interface interface(rank, matching_physical);
+    RandomStream stream{.messages = 240, .largest = 3'000'000};
+    stream.before = [&](uint64_t message) {
+      if (message == 80) set_link(second, "down");
+      if (message == 160) set_link(second, "up");
     };
     exchange(stream, rank, interface);
   });

@@ -1,8 +1,14 @@
 // Connections with several paths: messages go by all of them and arrive once and in order,
 // whichever path stops working.
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <vector>
 
+#include "transport/rails.h"
 #include "unit/reliable_test_support.h"
 
 namespace lintel::test {
@@ -328,6 +334,52 @@ TEST(PathHealth, ALossIsReportedOnceAndTheReturnToo) {
   health.revive();
   EXPECT_EQ(health.take_change(true, 3 * PathHealth::lost_after_ns), Change::back);
   EXPECT_EQ(health.take_change(true, 3 * PathHealth::lost_after_ns), Change::none);
+}
+
+// A port that can be armed, or has something to do.
+struct ArmedPort {
+  bool arm() {
+    armed = !is_busy;
+    return armed;
+  }
+  void disarm() { armed = false; }
+  bool is_busy = false;
+  bool armed = false;
+};
+
+TEST(ArmRailsTest, AllAreArmedOrNone) {
+  for (size_t busy = 0; busy <= 3; ++busy) {
+    std::vector<std::unique_ptr<ArmedPort>> rails;
+    for (size_t i = 0; i < 3; ++i) rails.push_back(std::make_unique<ArmedPort>(i == busy));
+    EXPECT_EQ(arm_rails(rails), busy == 3);
+    for (const auto& rail : rails) EXPECT_EQ(rail->armed, busy == 3);
+  }
+}
+
+TEST(JoinDescriptorTest, EachMakesTheJoinedOneReadable) {
+  Descriptor joined;
+  const Descriptor events[] = {make_event(), make_event()};
+  for (const Descriptor& event : events) ASSERT_TRUE(join_descriptor(joined, event.get()));
+  EXPECT_FALSE(join_descriptor(joined, -1));
+  const auto is_readable = [&] {
+    pollfd waited{joined.get(), POLLIN, 0};
+    return poll(&waited, 1, 0) == 1;
+  };
+  for (const Descriptor& event : events) {
+    EXPECT_FALSE(is_readable());
+    uint64_t one = 1;
+    ASSERT_EQ(write(event.get(), &one, sizeof one), static_cast<ssize_t>(sizeof one));
+    EXPECT_TRUE(is_readable());
+    ASSERT_EQ(read(event.get(), &one, sizeof one), static_cast<ssize_t>(sizeof one));
+  }
+}
+
+TEST(NameOfRailTest, IsAPartOfTheNameOfTheDevice) {
+  EXPECT_EQ(name_of_rail("mlx5_0:1+mlx5_1:1+x", 0), "mlx5_0:1");
+  EXPECT_EQ(name_of_rail("mlx5_0:1+mlx5_1:1+x", 1), "mlx5_1:1");
+  EXPECT_EQ(name_of_rail("mlx5_0:1+mlx5_1:1+x", 2), "x");
+  EXPECT_EQ(name_of_rail("mlx5_0:1+mlx5_1:1+x", 3), "");
+  EXPECT_EQ(name_of_rail("", 1), "");
 }
 
 }  // namespace

@@ -186,6 +186,24 @@ TEST(PortChoiceTest, FurtherPortsAreActiveAndOfTheSameKind) {
   EXPECT_EQ(further_ports(ports, "mlx5_0:1", 1), Names{});
 }
 
+TEST(PortChoiceTest, ProcessesOfANodeBeginWithNearPortsOfOneNetwork) {
+  std::vector<PortDescription> ports = {
+      roce_port("mlx5_0", 1, "192.168.77.1"), roce_port("mlx5_1", 1, "192.168.77.2"),
+      roce_port("mlx5_2", 1, "192.168.78.1"), roce_port("mlx5_3", 1, "192.168.77.3")};
+  const std::string first = "mlx5_0:1";
+  EXPECT_EQ(nearest_port(ports, first, 0), first);
+  EXPECT_EQ(nearest_port(ports, first, 1), "mlx5_1:1");
+  EXPECT_EQ(nearest_port(ports, first, 2), "mlx5_3:1");
+  EXPECT_EQ(nearest_port(ports, first, 3), first);
+  ports[0].is_near = false;
+  EXPECT_EQ(nearest_port(ports, first, 0), "mlx5_1:1");
+  ports[1].state = IBV_PORT_DOWN;
+  EXPECT_EQ(nearest_port(ports, first, 0), "mlx5_3:1");
+  // Other networks are not taken.
+  ports[3].is_near = false;
+  EXPECT_EQ(nearest_port(ports, first, 0), first);
+}
+
 TEST(PortChoiceTest, GidsAreShownWithTheirType) {
   const PortDescription port = roce_port("mlx5_0", 1, "192.168.77.1");
   EXPECT_EQ(gid_text(port.gids[3]), "RoCE v2 GID 3 (::ffff:192.168.77.1)");

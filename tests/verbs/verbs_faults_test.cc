@@ -427,6 +427,25 @@ TEST_F(VerbsFaultsTest, AbandonedWhileThePeerInvalidates) {
 }
 
 // The device completes work requests late and in portions, during other activity.
+// The window stays bound until the queue pair is gone, and the memory registered as long.
+TEST_F(VerbsFaultsTest, AnInvalidationThatFails) {
+  const WatchedCache::Settings keeps_nothing{.most_regions = 0};
+  VerbsProcess from({}, keeps_nothing), to;
+  Stream stream(from, to);
+  ASSERT_TRUE(stream.pass(300));
+  std::vector<std::byte> memory(8192);
+  const Piece piece{memory.data(), memory.size()};
+  RemoteMemory told{};
+  const Exposure exposure = test::tell_of(from, to, stream.link(), &piece, 1, false, &told);
+  ASSERT_EQ(exposure.count, 1u);
+  fake_verbs::fail_request(IBV_WC_GENERAL_ERR, [](const fake_verbs::Request& request) {
+    return request.opcode == IBV_WR_LOCAL_INV;
+  });
+  from.transport->withdraw(stream.link(), exposure.number, false);
+  ASSERT_TRUE(stream.pass(300));
+  EXPECT_EQ(from.failed + to.failed, 0u);
+}
+
 TEST_F(VerbsFaultsTest, LateCompletions) {
   VerbsProcess from, to;
   Stream stream(from, to);

@@ -1,4 +1,4 @@
-// Counters of network interfaces, as the kernel shows them. Set-up path.
+// Counters of network interfaces and RDMA ports, as the kernel shows them. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ptl_perf/rails.h"
 
@@ -26,12 +26,31 @@ std::optional<uint64_t> sent_bytes(const std::string& interface) {
   return std::nullopt;
 }
 
+// The same of a port of an RDMA device ("mlx5_0:1"), or of the interface of a software device.
+std::optional<uint64_t> sent_bytes_of_port(const std::string& port) {
+  constexpr uint64_t unit_bytes = 4;
+  const std::string device = port.substr(0, port.find(':'));
+  const std::string directory = "/sys/class/infiniband/" + device;
+  std::ifstream count(directory + "/ports/" +
+                      port.substr(std::min(port.size(), device.size() + 1)) +
+                      "/counters/port_xmit_data");
+  uint64_t units = 0;
+  if (count >> units) return units * unit_bytes;
+  std::ifstream parent(directory + "/parent");
+  std::string interface;
+  return parent >> interface ? sent_bytes(interface) : std::nullopt;
+}
+
+std::optional<uint64_t> sent_by(const std::string& name) {
+  return name.find(':') == std::string::npos ? sent_bytes(name) : sent_bytes_of_port(name);
+}
+
 }  // namespace
 
 RailShares::RailShares(const std::string& devices) {
   std::istringstream names(devices);
   for (std::string name; std::getline(names, name, '+');)
-    if (const auto bytes = sent_bytes(name)) before_.push_back({name, *bytes});
+    if (const auto bytes = sent_by(name)) before_.push_back({name, *bytes});
 }
 
 std::vector<RailShare> RailShares::now() const {
@@ -39,7 +58,7 @@ std::vector<RailShare> RailShares::now() const {
   std::vector<RailShare> shares = before_;
   uint64_t sum = 0;
   for (RailShare& rail : shares)
-    sum += rail.bytes = sent_bytes(rail.interface).value_or(rail.bytes) - rail.bytes;
+    sum += rail.bytes = sent_by(rail.interface).value_or(rail.bytes) - rail.bytes;
   for (RailShare& rail : shares)
     rail.share = sum == 0 ? 0 : static_cast<double>(rail.bytes) / static_cast<double>(sum);
   return shares;

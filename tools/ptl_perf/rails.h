@@ -1,5 +1,5 @@
-// Shares of the network interfaces in what a process sent, where it has several. Set-up path.
-// SPDX-License-Identifier: BSD-3-Clause
+// Shares of the network interfaces, or RDMA ports, in what a process sent, where it has several.
+// Set-up path. SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ struct RailShare {
 /** Counts from its construction on. */
 class RailShares {
  public:
-  /** `devices`: names with '+' between them; those that are no network interfaces are left out. */
+  /** `devices`: names with '+' between them; those of which the kernel counts nothing are left out.
+   */
   explicit RailShares(const std::string& devices);
 
   /** Empty unless there are several interfaces. */

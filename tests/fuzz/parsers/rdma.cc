@@ -82,18 +82,18 @@ class Datagrams final : public Transport {
 
 class Process final : public MessageSink {
  public:
-  Process(std::shared_ptr<VerbsDevice> device, RegistrationCache& cache, uint32_t peer)
-      : peer_(peer) {
+  Process(const VerbsDevices& devices, RegistrationCache& cache, uint32_t peer) : peer_(peer) {
     auto below = std::make_unique<Datagrams>(peer);
     datagrams = below.get();
-    ConnectedSettings settings;
+    VerbsSettings settings;
+    settings.id = {3 - peer, 1};
     settings.max_rc = 4;
     settings.receive_buffers = 16;
     settings.eager_bytes = eager_bytes;
     settings.rc_idle_ns = 1'000'000'000;
     settings.registration_cache = &cache;
     std::string reason;
-    transport = VerbsTransport::open(std::move(device), std::move(below), settings, reason);
+    transport = VerbsTransport::open(devices, std::move(below), settings, reason);
     FUZZ_CHECK(transport != nullptr);
     link = transport->connect({peer, 1}, &reason);
     FUZZ_CHECK(link != nullptr);
@@ -150,6 +150,7 @@ void make_up_agreement(Process& to) {
   body.eager_bytes = eager_bytes;
   body.received = input->byte();
   body.gid[15] = 1;
+  body.rail = input->below(3);
   input->damage(&body, sizeof body, 2);
   MessageHeader header{};
   header.kind = MessageKind::connection;
@@ -162,14 +163,14 @@ void make_up_agreement(Process& to) {
 
 // Accesses memory with an arbitrary description from the peer.
 void access(Process& by, Process& other) {
-  static std::vector<std::byte> memory(16384);
-  static std::vector<std::byte> of_other(16384);
+  static std::vector<std::byte> memory(2 * StripedAccesses::least_bytes);
+  static std::vector<std::byte> of_other(2 * StripedAccesses::least_bytes);
   RemoteMemory remote[2] = {{reinterpret_cast<uint64_t>(of_other.data()), 8192, 0},
                             {reinterpret_cast<uint64_t>(of_other.data()), 8192, 0}};
   const Piece theirs{of_other.data(), of_other.size()};
   const bool write = input->flag();
   const Exposure exposure = other.transport->expose(*other.link, &theirs, 1, write, 5, remote);
-  const uint64_t length = 1 + input->take<uint16_t>() % 16384;
+  const uint64_t length = 1 + input->take<uint16_t>() * (memory.size() >> 16);
   remote[0].length = length;
   input->damage(remote, sizeof remote, 2);
   if (remote[0].length > memory.size()) remote[0].length = length;
@@ -203,14 +204,16 @@ void read_record_of_input() {
 }
 
 void run() {
-  fake_verbs::reset({});
+  fake_verbs::reset({.devices = 2});
   // As in a program, it is not destroyed before the transports.
   static WatchedCache& cache = *new WatchedCache(WatchedCache::Settings{});
   std::string reason;
-  const std::shared_ptr<VerbsDevice> device = VerbsDevice::open({}, reason);
-  FUZZ_CHECK(device != nullptr);
-  Process first(device, cache, 2);
-  Process second(device, cache, 1);
+  VerbsPortWish wish;
+  wish.most_ports = 2;
+  const VerbsDevices devices = VerbsDevice::open_all(wish, reason);
+  FUZZ_CHECK(devices.size() == 2);
+  Process first(devices, cache, 2);
+  Process second(devices, cache, 1);
   first.datagrams->join(*second.datagrams);
   second.datagrams->join(*first.datagrams);
   first.poll();
