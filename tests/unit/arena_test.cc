@@ -66,7 +66,8 @@ TEST_F(ArenaTest, ObjectsInUseStayWhereTheyAre) {
     if (index != 5 && index != last) arena_.release(index);
   arena_.trim();
   EXPECT_EQ(arena_.high_water(), last + 1);
-  EXPECT_LE(resident_pages(), last + 1);
+  // A page of the system may hold several objects.
+  EXPECT_LE(resident_pages(), last + system_page_bytes() / sizeof(Page));
   EXPECT_EQ(arena_.at(5).bytes[0], std::byte{1});
   EXPECT_EQ(arena_.at(last).bytes[0], std::byte{1});
   // Those that are free, each once, and then fresh ones.

@@ -22,11 +22,12 @@
 
 #include "util/config.h"
 #include "util/log.h"
+#include "util/page_size.h"
 
 namespace lintel {
 namespace {
 
-constexpr size_t page_bytes = 4096;
+const size_t page_bytes = system_page_bytes();
 // SS_AUTODISARM of the kernel, which the headers of the C library lack.
 constexpr unsigned ss_autodisarm = 1u << 31;
 
@@ -166,7 +167,7 @@ TEST_F(GuardedMemoryTest, ReportsFilesThatBecameShorter) {
   const int file = mkstemp(name.data());
   ASSERT_GE(file, 0) << name;
   unlink(name.c_str());
-  ASSERT_EQ(ftruncate(file, page_bytes), 0);
+  ASSERT_EQ(ftruncate(file, static_cast<off_t>(page_bytes)), 0);
   void* memory = mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   ASSERT_NE(memory, MAP_FAILED);
   char buffer[8] = {};
