@@ -21,13 +21,14 @@ RecordPool::RecordPool(PortalIndex index, uint32_t count)
       buffers_(new char[size_t{count} * kSlotBytes + kAlignment]) {}
 
 SendRecord* RecordPool::take() {
-  uint64_t head = free_.load(std::memory_order_acquire);
-  while ((head & kNumber) != 0) {
+  for (;;) {
+    uint64_t head = free_.load(std::memory_order_acquire);
+    if ((head & kNumber) == 0) break;
     gasneti_assert((head & kNumber) <= made_.load(std::memory_order_relaxed));
     SendRecord& found = record((head & kNumber) - 1);
     const uint64_t next =
         ((head & ~kNumber) + kChange) | found.next_free.load(std::memory_order_relaxed);
-    if (!free_.compare_exchange_weak(head, next, std::memory_order_acquire)) continue;
+    if (!free_.compare_exchange_weak(head, next, std::memory_order_relaxed)) continue;
     gasneti_assert(found.puts.load(std::memory_order_relaxed) == 0);
     return &found;
   }

@@ -57,17 +57,17 @@ class Arena {
 
   // An index that nobody else holds, or no_index when all are in use.
   [[nodiscard]] uint32_t allocate() noexcept {
-    uint64_t head = free_head_.load(std::memory_order_acquire);
-    while (static_cast<uint32_t>(head) != no_index) {
+    for (;;) {
+      uint64_t head = free_head_.load(std::memory_order_acquire);
       const uint32_t index = static_cast<uint32_t>(head);
+      if (index == no_index) return allocate_fresh();
       // The object may be taken by another thread meanwhile; then `next` is stale and the tag in
       // the upper half makes the exchange fail.
       const uint32_t next = objects_[index].next_free.load(std::memory_order_relaxed);
       const uint64_t replacement = ((head >> 32) + 1) << 32 | next;
-      if (free_head_.compare_exchange_weak(head, replacement, std::memory_order_acquire))
+      if (free_head_.compare_exchange_weak(head, replacement, std::memory_order_relaxed))
         return index;
     }
-    return allocate_fresh();
   }
 
   void release(uint32_t index) noexcept { release(at(index)); }

@@ -30,16 +30,11 @@ class Litmus {
 void run_litmus_tests(Litmus& litmus);
 
 // A protocol holds in each of its scenarios. It does not hold in all of them if any order of its
-// code is weaker, but for these.
+// code is weaker.
 struct Protocol {
-  struct Unnoticed {
-    const char* order;  // end of the line in the table
-    const char* reason;
-  };
   const char* name;
   std::vector<const char*> files;  // whose orders are weakened, without src/ or gasnet/
   std::vector<Scenario> scenarios;
-  std::vector<Unnoticed> unnoticed;
 };
 // One function per file of the folder `protocols`. Other lock-free code needs none: what publishes
 // an object or a flag once (MP of the litmus tests), such as tables of interfaces, drivers and

@@ -172,9 +172,7 @@ Protocol arena() {
            share<Trimmed>("trimmed, used", {&Trimmed::trim, &Trimmed::use_once}),
            share<InTurn>("trimmed, used later", {&InTurn::trim, &InTurn::allocate_after_trim}),
            share<Lives>("handles", {&Lives::make, &Lives::use}),
-           share<Lives>("ends", {&Lives::make, &Lives::end, &Lives::end})},
-          {{"allocate exchange acquire -> relaxed",
-            "the load of the head acquired it; no weaker than for a failure"}}};
+           share<Lives>("ends", {&Lives::make, &Lives::end, &Lives::end})}};
 }
 
 }  // namespace lintel::model

@@ -62,8 +62,7 @@ Protocol awaited_puts() {
   return {"AwaitedPuts",
           {"core/operations/awaited_puts.h"},
           {share<FirstPut>("first put", {&FirstPut::end_first, &FirstPut::send}),
-           share<FullRing>("a record is used again", {&FullRing::end_both, &FullRing::send})},
-          {}};
+           share<FullRing>("a record is used again", {&FullRing::end_both, &FullRing::send})}};
 }
 
 }  // namespace lintel::model

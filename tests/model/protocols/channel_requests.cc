@@ -40,8 +40,7 @@ struct Requests {
 Protocol channel_requests() {
   return {"ChannelRequests",
           {"verbs/channel_requests"},
-          {share<Requests>("event", {&Requests::poll, &Requests::lose}, &Requests::known)},
-          {}};
+          {share<Requests>("event", {&Requests::poll, &Requests::lose}, &Requests::known)}};
 }
 
 }  // namespace lintel::model

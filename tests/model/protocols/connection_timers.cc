@@ -101,8 +101,7 @@ Protocol connection_timers() {
                          {&Timers::poll, &Timers::set_first, &Timers::set_first_again},
                          &Timers::all_due),
            share<Sleeping>("the poller sleeps", {&Sleeping::sleep, &Sleeping::set_first}),
-           share<Quiet>("the link is quiet", {&Quiet::go_quiet, &Quiet::set_first})},
-          {}};
+           share<Quiet>("the link is quiet", {&Quiet::go_quiet, &Quiet::set_first})}};
 }
 
 }  // namespace lintel::model

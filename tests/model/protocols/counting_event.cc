@@ -178,8 +178,7 @@ Protocol counting_event() {
        share<C>("set, wait", {&C::set_data, &C::wait}),
        share<C>("set to failure, get", {&C::set_failure, &C::get}),
        share<C>("count, get", {&C::count_data, &C::get}),
-       share<Announced>("announced", {&Announced::post_and_count, &Announced::free})},
-      {}};
+       share<Announced>("announced", {&Announced::post_and_count, &Announced::free})}};
 }
 
 }  // namespace lintel::model

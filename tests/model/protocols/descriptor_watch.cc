@@ -82,8 +82,7 @@ Protocol descriptor_watch() {
                           {&Enabled::go_quiet, &Enabled::run_watch, &Enabled::arrive}),
            share<Watched>("sleep", {&Watched::sleep, &Watched::run_watch, &Watched::arrive}),
            share<Enabled>("sleep, enabled before",
-                          {&Enabled::sleep, &Enabled::run_watch, &Enabled::arrive})},
-          {}};
+                          {&Enabled::sleep, &Enabled::run_watch, &Enabled::arrive})}};
 }
 
 }  // namespace model

@@ -68,8 +68,7 @@ Protocol doorbell() {
           {share<One>("membarrier, one sender", {&One::receive, &One::first}),
            share<Two>("membarrier, two senders", {&Two::receive, &Two::first, &Two::second}),
            share<Full>("full fences, one sender", {&Full::receive, &Full::first}),
-           share<BesidePoller>("beside a poller", {&BesidePoller::watch, &BesidePoller::stop})},
-          {}};
+           share<BesidePoller>("beside a poller", {&BesidePoller::watch, &BesidePoller::stop})}};
 }
 
 }  // namespace lintel::model

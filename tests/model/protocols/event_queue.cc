@@ -221,8 +221,7 @@ Protocol event_queue() {
        share<Reserved>("reserved", {&Reserved::take_three, &Reserved::post_reserved}),
        share<Reopened>("opened anew", {&Reopened::look, &Reopened::look_slowly, &Reopened::reopen}),
        share<Reopened>("opened anew, several", {&Reopened::look_at_several, &Reopened::reopen}),
-       share<Freed>("awaited and freed", {&Freed::await, &Freed::free})},
-      {}};
+       share<Freed>("awaited and freed", {&Freed::await, &Freed::free})}};
 }
 
 }  // namespace lintel::model

@@ -35,8 +35,7 @@ Protocol gasnet_barrier() {
           {"job/node_barrier.h"},
           {share<Two>("two members, twice", {&Two::of_member<0>, &Two::of_member<1>}),
            share<Three>("three members",
-                        {&Three::of_member<0>, &Three::of_member<1>, &Three::of_member<2>})},
-          {}};
+                        {&Three::of_member<0>, &Three::of_member<1>, &Three::of_member<2>})}};
 }
 
 }  // namespace lintel::model

@@ -63,8 +63,7 @@ Protocol gasnet_near_ring() {
        share<Two>("one slot, two readers",
                   {&Two::first_and_second, &Two::one, &Two::look_then_take}, &Two::each_once),
        share<Three>("two slots", {&Three::first_and_second, &Three::third, &Three::all},
-                    &Three::each_once)},
-      {}};
+                    &Three::each_once)}};
 }
 
 }  // namespace lintel::model

@@ -92,8 +92,7 @@ Protocol gasnet_node_stage() {
           {share<Two>("contributions are read by all", {&Two::reads<0>, &Two::reads<1>}),
            share<Two>("the last releases the other", {&Two::arrives<0>, &Two::arrives<1>}),
            share<Three>("the last of three",
-                        {&Three::arrives<0>, &Three::arrives<1>, &Three::arrives<2>})},
-          {}};
+                        {&Three::arrives<0>, &Three::arrives<1>, &Three::arrives<2>})}};
 }
 
 }  // namespace lintel::model

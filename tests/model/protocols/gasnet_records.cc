@@ -55,9 +55,7 @@ Protocol gasnet_records() {
           {share<One>("one record, two users", {&One::use_once, &One::use_once}, &One::all_free),
            share<Used>("one used record, three users",
                        {&Used::use_once, &Used::use_once, &Used::use_once}, &Used::all_free),
-           share<Three>("stale head", {&Three::use_once, &Three::use_two}, &Three::all_free)},
-          {{"RecordPool::take exchange acquire -> relaxed",
-            "the load of the head acquired it; no weaker than for a failure"}}};
+           share<Three>("stale head", {&Three::use_once, &Three::use_two}, &Three::all_free)}};
 }
 
 }  // namespace lintel::model

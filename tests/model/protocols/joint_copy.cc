@@ -92,13 +92,12 @@ struct Joint final : ChunkCopier {
 }  // namespace
 
 Protocol joint_copy() {
-  return {
-      "JointCopy, JointOffers, JointHelp",
-      {"shm/joint_"},
-      {share<Joint>("one offer", {&Joint::offer_once, &Joint::look}),
-       share<Joint>("two offers", {&Joint::offer_twice, &Joint::look_twice}),
-       share<Joint>("the owner waits for help", {&Joint::offer_and_wait, &Joint::help_when_asked})},
-      {}};
+  return {"JointCopy, JointOffers, JointHelp",
+          {"shm/joint_"},
+          {share<Joint>("one offer", {&Joint::offer_once, &Joint::look}),
+           share<Joint>("two offers", {&Joint::offer_twice, &Joint::look_twice}),
+           share<Joint>("the owner waits for help",
+                        {&Joint::offer_and_wait, &Joint::help_when_asked})}};
 }
 
 }  // namespace lintel::model

@@ -39,8 +39,7 @@ struct Acks {
 Protocol lane_acks() {
   return {"LaneAckWriter, LaneAckReader",
           {"lane/lane_acks.h"},
-          {share<Acks>("places used again", {&Acks::send, &Acks::receive})},
-          {}};
+          {share<Acks>("places used again", {&Acks::send, &Acks::receive})}};
 }
 
 }  // namespace lintel::model

@@ -134,8 +134,7 @@ Protocol lane_cells() {
            share<Near>("in place", {&Near::send_in_place, &Near::receive_in_place}),
            share<Near>("bursts", {&Near::send, &Near::receive<2, false>}),
            share<Far>("byte ring", {&Far::send, &Far::receive<2, false>}),
-           share<Sleeps>("sleep for room", {&Sleeps::send_and_sleep, &Sleeps::receive<1, true>})},
-          {}};
+           share<Sleeps>("sleep for room", {&Sleeps::send_and_sleep, &Sleeps::receive<1, true>})}};
 }
 
 }  // namespace lintel::model

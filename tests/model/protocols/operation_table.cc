@@ -63,8 +63,7 @@ Protocol operation_table() {
   return {"OperationTable",
           {"core/operations/operation_table", "core/operations/operation.h"},
           {share<O>("one sender", {&O::end_both, &O::both}),
-           share<O>("two senders", {&O::end_both, &O::first, &O::second})},
-          {}};
+           share<O>("two senders", {&O::end_both, &O::first, &O::second})}};
 }
 
 }  // namespace model

@@ -30,8 +30,7 @@ Protocol peer_table() {
   return {"PeerTable",
           {"core/operations/peer_directory"},
           {share<Few>("a peer is added", {&Few::find, &Few::insert}),
-           share<Grows>("the table grows", {&Grows::find, &Grows::insert})},
-          {}};
+           share<Grows>("the table grows", {&Grows::find, &Grows::insert})}};
 }
 
 }  // namespace lintel::model

@@ -142,8 +142,7 @@ Protocol poll_token() {
        share<HandOff>("hand-off", {&HandOff::watch, &HandOff::sleep_as_poller}),
        share<Rounds>("end of a round", {&Rounds::reuse, &Rounds::poll}),
        share<Flag>("flag, taken", {&Flag::take, &Flag::set}),
-       share<Flag>("flag, looked at", {&Flag::look, &Flag::set})},
-      {}};
+       share<Flag>("flag, looked at", {&Flag::look, &Flag::set})}};
 }
 
 }  // namespace lintel::model

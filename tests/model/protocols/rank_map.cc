@@ -60,8 +60,7 @@ Protocol rank_map() {
            share<Map>("set again, initiator", {&Map::set_twice, &Map::find_initiator}),
            share<Map>("own rank", {&Map::set_once, &Map::find_itself}),
            share<Map>("second own rank", {&Map::set_once, &Map::look_for_second}),
-           share<Map>("size", {&Map::set_twice, &Map::ask_size})},
-          {}};
+           share<Map>("size", {&Map::set_twice, &Map::ask_size})}};
 }
 
 }  // namespace model

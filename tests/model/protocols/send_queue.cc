@@ -60,8 +60,7 @@ Protocol send_queue() {
       {share<One>("one item", {&One::first, &One::poll}, &One::all_sent),
        share<Two>("two items of a peer", {&Two::first, &Two::second_to_same, &Two::poll},
                   &Two::all_sent),
-       share<Two>("two peers", {&Two::first, &Two::second_to_other, &Two::poll}, &Two::all_sent)},
-      {}};
+       share<Two>("two peers", {&Two::first, &Two::second_to_other, &Two::poll}, &Two::all_sent)}};
 }
 
 }  // namespace lintel::model

@@ -29,8 +29,7 @@ Protocol spin_lock() {
           {"util/spin_lock.h"},
           {share<Locked>("two threads, a third tries",
                          {&Locked::enter, &Locked::enter, &Locked::try_to_enter},
-                         &Locked::all_entered)},
-          {}};
+                         &Locked::all_entered)}};
 }
 
 }  // namespace lintel::model

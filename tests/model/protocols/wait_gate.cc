@@ -77,21 +77,20 @@ struct Waiting {
 Protocol wait_gate() {
   using With = Waiting<true>;
   using Without = Waiting<false>;
-  return {
-      "WaitGate",
-      {"core/events/wait_gate.h", "util/asymmetric_fence"},
-      {share<With>("membarrier, bystander", {&With::wait_as_bystander, &With::post}),
-       share<With>("membarrier, two bystanders",
-                   {&With::wait_as_bystander, &With::wait_as_bystander, &With::post}),
-       share<With>("membarrier, two events",
-                   {&With::wait_for_both, &With::post, &With::post_message}),
-       share<With>("woken in any case", {&With::wait_as_bystander, &With::want}),
-       share<With>("membarrier, poller", {&With::wait_as_poller_for_event, &With::post}),
-       share<With>("membarrier, poller, message and event",
-                   {&With::wait_as_poller, &With::post, &With::send}),
-       share<Without>("full fences, bystander", {&Without::wait_as_bystander, &Without::post}),
-       share<Without>("full fences, poller", {&Without::wait_as_poller_for_event, &Without::post})},
-      {}};
+  return {"WaitGate",
+          {"core/events/wait_gate.h", "util/asymmetric_fence"},
+          {share<With>("membarrier, bystander", {&With::wait_as_bystander, &With::post}),
+           share<With>("membarrier, two bystanders",
+                       {&With::wait_as_bystander, &With::wait_as_bystander, &With::post}),
+           share<With>("membarrier, two events",
+                       {&With::wait_for_both, &With::post, &With::post_message}),
+           share<With>("woken in any case", {&With::wait_as_bystander, &With::want}),
+           share<With>("membarrier, poller", {&With::wait_as_poller_for_event, &With::post}),
+           share<With>("membarrier, poller, message and event",
+                       {&With::wait_as_poller, &With::post, &With::send}),
+           share<Without>("full fences, bystander", {&Without::wait_as_bystander, &Without::post}),
+           share<Without>("full fences, poller",
+                          {&Without::wait_as_poller_for_event, &Without::post})}};
 }
 
 }  // namespace lintel::model
