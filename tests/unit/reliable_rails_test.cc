@@ -338,12 +338,13 @@ TEST(PathHealth, ALossIsReportedOnceAndTheReturnToo) {
 
 // A port that can be armed, or has something to do.
 struct ArmedPort {
+  explicit ArmedPort(bool busy) : is_busy(busy) {}
   bool arm() {
     armed = !is_busy;
     return armed;
   }
   void disarm() { armed = false; }
-  bool is_busy = false;
+  const bool is_busy;
   bool armed = false;
 };
 
