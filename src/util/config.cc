@@ -77,8 +77,9 @@ constexpr std::array<ConfigVariable, key_count> table{{
      nullptr, "Largest UDP payload that is sent; 0 means what the route to the peer takes whole.",
      ConfigAudience::tests},
     {ConfigKey::rails, "PTL_RAILS", ConfigType::text, "", "", 0, 0, nullptr,
-     "Network interfaces for UDP, up to 4: auto, a number, or names separated by commas. RDMA ports: auto "
-     "or a number. Processes of a node begin with different near ones. Empty means that of the nid."},
+     "Network interfaces for UDP, up to 4: auto, a number, or names separated by commas. RDMA "
+     "ports: auto or a number. Processes of a node begin with different near ones. Empty means that "
+     "of the nid."},
     {ConfigKey::nid, "PTL_NID", ConfigType::text, "", "", 0, 0, nullptr,
      "Network interface by name or by one of its IPv4 or IPv6 addresses: its address is the node "
      "identifier, and UDP uses it. Or a node identifier written like an IPv4 address. Empty means the "

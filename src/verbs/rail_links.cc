@@ -5,6 +5,7 @@
 #include <string>
 
 #include "transport/process_key.h"
+#include "util/assert.h"
 #include "util/clock.h"
 #include "util/lock.h"
 #include "util/log.h"
@@ -33,7 +34,8 @@ RailLinks::RailLinks(const VerbsDevices& further, Transport& datagrams, Connecte
 
 unsigned RailLinks::place_of(const ConnectedPort& port) const noexcept {
   unsigned place = 0;
-  while (ports_[place].get() != &port) ++place;
+  while (place != ports_.size() && ports_[place].get() != &port) ++place;
+  LINTEL_ASSERT(place != ports_.size());
   return place;
 }
 

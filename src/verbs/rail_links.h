@@ -45,8 +45,8 @@ class RailLinks final : private NoticeSink {
   [[nodiscard]] const ConnectedPort& port(unsigned place) const noexcept { return *ports_[place]; }
   [[nodiscard]] unsigned place_of(const ConnectedPort& port) const noexcept;
 
-  // Any thread; message path of large payloads. Requests those that are missing: after a second,
-  // and after longer if that was in vain.
+  // Any thread; message path of large payloads. Requests the queue pairs that are missing: at most
+  // one request a second, and fewer while requests bring none.
   void request(VerbsLink& link) noexcept;
 
   // The poller.

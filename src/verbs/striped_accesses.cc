@@ -54,6 +54,7 @@ void PortRate::begin(uint64_t bytes, uint64_t now) noexcept {
 }
 
 void PortRate::end(uint64_t bytes, bool success, uint64_t now) noexcept {
+  LINTEL_ASSERT(outstanding_ >= bytes);
   outstanding_ -= bytes;
   if (!success) return;
   ended_ += bytes;
@@ -331,6 +332,7 @@ void StripedAccesses::on_remote_done(Link&, uint32_t token, RemoteResult result)
   chunks_.release(token);
   const bool success = result.status == RemoteStatus::done;
   rates_[number].end(span.bytes, success, now_ns());
+  LINTEL_ASSERT(access.outstanding != 0 && access.chunks[number] != 0);
   --access.outstanding;
   --access.chunks[number];
   if (!success) {
@@ -373,6 +375,7 @@ void StripedAccesses::fail(VerbsLink& link) noexcept {
 }
 
 void StripedAccesses::release(StripedAccess& access) noexcept {
+  LINTEL_ASSERT(std::find(active_.begin(), active_.end(), &access) != active_.end());
   for (unsigned number = 0; number < StripedAccess::most_ports; ++number)
     if ((access.acquired >> number & 1) != 0)
       for (unsigned i = 0; i < access.local_count; ++i)

@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "util/assert.h"
+
 namespace lintel {
 
 namespace {
@@ -25,6 +27,7 @@ bool DeviceExports::find_or_export(MemoryKind& kind, const DeviceAllocation& all
       return true;
     }
   if (!kind.export_allocation(allocation, out)) return false;
+  LINTEL_ASSERT(exports_.size() <= most);
   if (exports_.size() == most) return true;
   try {
     exports_.push_back(*out);
