@@ -149,6 +149,8 @@ int gex_MK_Create(gex_MK_t* memkind_p, gex_Client_t client, const gex_MK_Create_
     return report_error(GASNET_ERR_RESOURCE,
                         "gex_MK_Create: the driver %s is not in use; `ptl_info --all` says why",
                         driver);
+  if (devices == 0)
+    return report_error(GASNET_ERR_RESOURCE, "gex_MK_Create: the driver %s has no device", driver);
   const int device = device_of(*args);
   if (device < 0 || static_cast<unsigned int>(device) >= devices)
     return report_error(GASNET_ERR_BAD_ARG, "gex_MK_Create: device %d; the driver %s has %u",

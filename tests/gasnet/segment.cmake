@@ -24,6 +24,9 @@ lintel_add_segment_test(one gasnet_segment_probe_seq 1)
 lintel_add_segment_test(neighbours gasnet_segment_probe_seq 4)
 lintel_add_segment_test(apart gasnet_segment_probe_par 3 ${apart})
 lintel_add_segment_test(udp gasnet_segment_probe_seq 3 ${udp})
+# Drivers without a device.
+lintel_add_segment_test(no_devices gasnet_segment_probe_seq 2 PTL_DEVICE_MEMORY=auto FAKE_DEVICE_COUNT=0
+                        LD_LIBRARY_PATH=${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/fake_drivers)
 lintel_add_segment_test(everything gasnet_everything_probe 3)
 lintel_add_segment_test(everything.apart gasnet_everything_probe 2 ${apart})
 lintel_add_segment_test(everything.udp gasnet_everything_probe 3 ${udp})
