@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -35,26 +36,30 @@ struct PortList {
 };
 
 constexpr const char* device_nodes = "/dev/infiniband";
-constexpr size_t most_gids = 1024;  // maximum number of GIDs of one device
+constexpr size_t most_gids = 1024;   // maximum number of GIDs of one device
+constexpr uint8_t prefix_bits = 64;  // of a GID or an IPv6 address that name its network
+constexpr uint8_t mapped_bits = 96;  // before the IPv4 address in a GID
 
-// The first IPv4 address of a network interface that is up; 0: none.
-uint32_t ipv4_of_interface(const std::string& name) {
+struct Ipv4Address {
+  uint32_t address;
+  uint32_t mask;
+};
+
+// The IPv4 addresses of a network interface that is up.
+std::vector<Ipv4Address> ipv4_addresses(const std::string& name) {
+  std::vector<Ipv4Address> found;
   ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return 0;
-  uint32_t found = 0;
-  for (const ifaddrs* entry = list; entry != nullptr && found == 0; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
-    if (name != entry->ifa_name || (entry->ifa_flags & IFF_UP) == 0) continue;
-    found = ntohl(reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr.s_addr);
-  }
+  if (getifaddrs(&list) != 0) return found;
+  const auto word = [](const sockaddr* address) {
+    return ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr);
+  };
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next)
+    if (entry->ifa_addr != nullptr && entry->ifa_addr->sa_family == AF_INET &&
+        entry->ifa_netmask != nullptr && name == entry->ifa_name &&
+        (entry->ifa_flags & IFF_UP) != 0)
+      found.push_back({word(entry->ifa_addr), word(entry->ifa_netmask)});
   freeifaddrs(list);
   return found;
-}
-
-uint32_t ipv4_of_interface(uint32_t index) {
-  char name[IF_NAMESIZE] = "";
-  if (index == 0 || if_indextoname(index, name) == nullptr) return 0;
-  return ipv4_of_interface(std::string(name));
 }
 
 // The IPoIB interface of a port belongs to the same piece of hardware, and its dev_port counts from
@@ -68,8 +73,8 @@ uint32_t ipoib_ipv4(const std::string& device, unsigned port) {
     unsigned dev_port = 0;
     if (file != nullptr && std::fscanf(file.get(), "%u", &dev_port) != 1) dev_port = 0;
     if (dev_port + 1 != port) continue;
-    if (const uint32_t ipv4 = ipv4_of_interface(entry.path().filename().string()); ipv4 != 0)
-      return ipv4;
+    if (const auto own = ipv4_addresses(entry.path().filename().string()); !own.empty())
+      return own[0].address;
   }
   return 0;
 }
@@ -89,6 +94,20 @@ GidType type_of(uint32_t type) noexcept {
   return type == IBV_GID_TYPE_ROCE_V2   ? GidType::roce_v2
          : type == IBV_GID_TYPE_ROCE_V1 ? GidType::roce_v1
                                         : GidType::infiniband;
+}
+
+PortGid row_of(const ibv_gid_entry& entry) {
+  PortGid row{entry.gid_index, type_of(entry.gid_type), entry.gid};
+  const uint32_t ipv4 = ipv4_of(row.gid);
+  if (ipv4 == 0) row.network_bits = prefix_bits;
+  char interface[IF_NAMESIZE] = "";
+  if (if_indextoname(entry.ndev_ifindex, interface) == nullptr) return row;
+  for (const Ipv4Address& own : ipv4_addresses(interface)) {
+    if (row.interface_ipv4 == 0) row.interface_ipv4 = own.address;
+    if (ipv4 != 0 && ((own.address ^ ipv4) & own.mask) == 0)
+      row.network_bits = static_cast<uint8_t>(mapped_bits + std::popcount(own.mask));
+  }
+  return row;
 }
 
 void describe_device(ibv_context* context, const std::string& name, PortList& list,
@@ -117,9 +136,7 @@ void describe_device(ibv_context* context, const std::string& name, PortList& li
     port.is_ethernet = state.link_layer == IBV_LINK_LAYER_ETHERNET;
     port.is_near = is_near("/sys/class/infiniband/" + name + "/device");
     for (const ibv_gid_entry& row : rows)
-      if (row.port_num == number)
-        port.gids.push_back({row.gid_index, type_of(row.gid_type), row.gid,
-                             port.is_ethernet ? ipv4_of_interface(row.ndev_ifindex) : 0});
+      if (row.port_num == number) port.gids.push_back(row_of(row));
     if (!port.is_ethernet) port.ipoib_ipv4 = ipoib_ipv4(name, number);
     list.ports.push_back(std::move(port));
     list.contexts.push_back(owner);
@@ -213,6 +230,7 @@ std::unique_ptr<VerbsDevice> VerbsDevice::open(const VerbsPortWish& wish, std::s
   device->is_roce = port.is_ethernet;
   device->gid_index = static_cast<uint8_t>(row.index);
   device->gid = row.gid;
+  device->network_bits = row.network_bits;
   device->nid = choice.nid;
   device->service_level = wish.service_level;
   device->traffic_class = wish.traffic_class;

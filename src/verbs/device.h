@@ -128,6 +128,7 @@ class VerbsDevice {
   uint16_t lid = 0;  // InfiniBand only
   uint8_t gid_index = 0;
   ibv_gid gid{};
+  uint8_t network_bits = 128;  // PortGid::network_bits
   uint16_t pkey_index = 0;
   uint8_t service_level = 0;
   uint8_t traffic_class = 0;

@@ -102,12 +102,11 @@ uint32_t ipv4_of(const ibv_gid& gid) noexcept {
   return ntohl(word);
 }
 
-// Networks of IPv4 usually have 256 addresses. Where that is wrong, the ports are tried in turn.
-bool shares_network(const ibv_gid& a, const ibv_gid& b) noexcept {
-  constexpr unsigned host_bits = 8;
-  const uint32_t ipv4 = ipv4_of(a);
-  return ipv4 != 0 ? ipv4 >> host_bits == ipv4_of(b) >> host_bits
-                   : a.global.subnet_prefix == b.global.subnet_prefix;
+bool shares_network(const ibv_gid& a, const ibv_gid& b, unsigned bits) noexcept {
+  const unsigned bytes = bits / 8;
+  const unsigned rest = bits % 8;
+  return std::memcmp(a.raw, b.raw, bytes) == 0 &&
+         (rest == 0 || (a.raw[bytes] ^ b.raw[bytes]) >> (8 - rest) == 0);
 }
 
 bool choose_gid(const PortDescription& port, int wanted_index, uint32_t nid, uint32_t& row,
@@ -193,10 +192,13 @@ std::string nearest_port(const std::vector<PortDescription>& ports, const std::s
   uint32_t row = 0;
   std::string ignored;
   if (chosen == ports.end() || !choose_gid(*chosen, -1, 0, row, ignored)) return first;
-  const ibv_gid& gid = chosen->gids[row].gid;
+  const PortGid& of_first = chosen->gids[row];
+  const auto shares_network_with_first = [&](const PortGid& gid) {
+    return shares_network(gid.gid, of_first.gid, std::max(gid.network_bits, of_first.network_bits));
+  };
   for (const PortDescription& port : ports)
     if (port.is_near && port.is_ethernet == chosen->is_ethernet && fault_of(port).empty() &&
-        choose_gid(port, -1, 0, row, ignored) && shares_network(port.gids[row].gid, gid))
+        choose_gid(port, -1, 0, row, ignored) && shares_network_with_first(port.gids[row]))
       near.push_back(port_name(port.device, port.port));
   return near.empty() ? first : near[local_rank % near.size()];
 }

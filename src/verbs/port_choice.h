@@ -20,6 +20,7 @@ struct PortGid {
   GidType type = GidType::infiniband;
   ibv_gid gid{};
   uint32_t interface_ipv4 = 0;  // address of the row's network interface; 0: none
+  uint8_t network_bits = 128;   // of the GID, from the left, that name its network; 128: not known
 };
 
 struct PortDescription {
@@ -44,8 +45,8 @@ struct PortChoice {
 // The IPv4 address in a GID of the form ::ffff:a.b.c.d, in host byte order; 0: it has another form.
 [[nodiscard]] uint32_t ipv4_of(const ibv_gid& gid) noexcept;
 
-// Whether two ports seem to be of one network.
-[[nodiscard]] bool shares_network(const ibv_gid& a, const ibv_gid& b) noexcept;
+// Whether the first bits of both are equal: those that name the network of one of them.
+[[nodiscard]] bool shares_network(const ibv_gid& a, const ibv_gid& b, unsigned bits) noexcept;
 
 // RoCE: version 2 with an IPv4 address first, then version 2 with others, then version 1 likewise;
 // among equals the one with `nid`, then link-local addresses last, then the lowest index.

@@ -100,7 +100,8 @@ ConnectedPort* RailLinks::choose_port(const PeerRails& peer, unsigned first,
         std::begin(peer.rails), std::end(peer.rails),
         [&](const RailLink& rail) { return rail.link.channel != nullptr && rail.port == &port; });
     if (taken || !port.device->is_active()) continue;
-    if (gid == nullptr || shares_network(port.device->gid, *gid)) return &port;
+    if (gid == nullptr || shares_network(port.device->gid, *gid, port.device->network_bits))
+      return &port;
     if (other == nullptr) other = &port;
   }
   return other;

@@ -146,7 +146,8 @@ RailReach UdLink::reach(unsigned rail, const RailAddress& port) const noexcept {
   const UdDestination to = destination_of(port);
   const VerbsDevice& device = *devices_[rail];
   if (why_not_sent_to(to, device.is_roce) != nullptr) return RailReach::never;
-  return shares_network(device.gid, to.gid) ? RailReach::same_network : RailReach::perhaps;
+  return shares_network(device.gid, to.gid, device.network_bits) ? RailReach::same_network
+                                                                 : RailReach::perhaps;
 }
 
 LinkAddress UdLink::rail_address(ProcessId, unsigned rail, const RailAddress& port) const noexcept {

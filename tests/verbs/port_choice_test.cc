@@ -25,8 +25,8 @@ PortDescription roce_port(const std::string& device, uint8_t number, const std::
   port.state = IBV_PORT_ACTIVE;
   port.gids = {{0, GidType::roce_v1, gid_of("fe80::1"), 0},
                {1, GidType::roce_v2, gid_of("fe80::1"), 0},
-               {2, GidType::roce_v1, gid_of(("::ffff:" + ipv4).c_str()), 0},
-               {3, GidType::roce_v2, gid_of(("::ffff:" + ipv4).c_str()), 0}};
+               {2, GidType::roce_v1, gid_of(("::ffff:" + ipv4).c_str()), 0, 120},
+               {3, GidType::roce_v2, gid_of(("::ffff:" + ipv4).c_str()), 0, 120}};
   return port;
 }
 
@@ -202,6 +202,26 @@ TEST(PortChoiceTest, ProcessesOfANodeBeginWithNearPortsOfOneNetwork) {
   // Other networks are not taken.
   ports[3].is_near = false;
   EXPECT_EQ(nearest_port(ports, first, 0), first);
+}
+
+TEST(PortChoiceTest, NetworksAreToldApartByTheirPrefix) {
+  const ibv_gid low = gid_of("::ffff:10.0.0.1");
+  const ibv_gid high = gid_of("::ffff:10.0.0.129");
+  EXPECT_TRUE(shares_network(low, high, 96 + 24));
+  EXPECT_FALSE(shares_network(low, high, 96 + 25));
+  EXPECT_TRUE(shares_network(low, gid_of("::ffff:10.0.0.126"), 96 + 25));
+  EXPECT_TRUE(shares_network(low, gid_of("::ffff:10.0.200.1"), 96 + 16));
+  EXPECT_FALSE(shares_network(low, high, 128));
+  EXPECT_TRUE(shares_network(gid_of("fe80::1"), gid_of("fe80::2"), 64));
+  EXPECT_FALSE(shares_network(gid_of("fe80::1"), gid_of("fe81::1"), 64));
+  // A process begins with no port of the other network.
+  std::vector<PortDescription> ports = {roce_port("mlx5_0", 1, "10.0.0.1"),
+                                        roce_port("mlx5_1", 1, "10.0.0.129")};
+  EXPECT_EQ(nearest_port(ports, "mlx5_0:1", 1), "mlx5_1:1");
+  for (PortDescription& port : ports) port.gids[3].network_bits = 96 + 25;
+  EXPECT_EQ(nearest_port(ports, "mlx5_0:1", 1), "mlx5_0:1");
+  ports[0].is_near = false;
+  EXPECT_EQ(nearest_port(ports, "mlx5_0:1", 0), "mlx5_0:1");
 }
 
 TEST(PortChoiceTest, GidsAreShownWithTheirType) {
