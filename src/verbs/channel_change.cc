@@ -50,6 +50,7 @@ void ChannelChange::stop_broken(const ChannelRequests::Broken& broken) noexcept 
     if (channel.number == broken.queue_pair)
       parts_.channels.stop(link, "the device reports that it has failed");
     if (broken.shared_queue) parts_.channels.stop(link, "a queue that all share is lost");
+    if (broken.port) parts_.channels.stop(link, "its port is down");
   });
 }
 

@@ -1,5 +1,5 @@
 // Requests of other threads to the poller about queue pairs: to make one, to stop one that failed,
-// to stop all because the device has lost a queue that they share.
+// to stop all because the device has lost a queue that they share, or because the port is down.
 #pragma once
 
 #include <atomic>
@@ -20,15 +20,20 @@ class ChannelRequests final : public AsyncEventSink {
   struct Broken {
     uint32_t queue_pair = 0;  // number; 0: none
     bool shared_queue = false;
+    bool port = false;
   };
 
   // Set-up path. `allowed`: there may be queue pairs.
   explicit ChannelRequests(bool allowed) noexcept : allowed_(allowed) {}
-  void set_doorbell(Doorbell& doorbell) noexcept { doorbell_ = &doorbell; }
-  // Events of these queues concern all queue pairs.
-  void watch(const ibv_cq* completions, const ibv_srq* receives) noexcept {
+  void set_doorbell(Doorbell& doorbell) noexcept {
+    doorbell_.store(&doorbell, std::memory_order_release);
+  }
+  // Events of these queues concern all queue pairs, and so does the end of `port`; 0: that does
+  // not.
+  void watch(const ibv_cq* completions, const ibv_srq* receives, uint8_t port) noexcept {
     completions_ = completions;
     receives_ = receives;
+    port_ = port;
   }
 
   // Any thread. Message path. Requests a queue pair for the link, if there may be one.
@@ -50,13 +55,17 @@ class ChannelRequests final : public AsyncEventSink {
   [[nodiscard]] uint64_t events() const noexcept { return events_.get(); }
 
  private:
+  void wake_poller() noexcept;
+
   const bool allowed_;
-  Doorbell* doorbell_ = nullptr;
+  std::atomic<Doorbell*> doorbell_{nullptr};
   const ibv_cq* completions_ = nullptr;
   const ibv_srq* receives_ = nullptr;
+  uint8_t port_ = 0;
   std::atomic<bool> pending_{false};
   std::atomic<uint32_t> broken_number_{0};
   std::atomic<bool> queue_lost_{false};
+  std::atomic<bool> port_lost_{false};
   SharedCounter events_;
 };
 

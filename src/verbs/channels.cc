@@ -65,7 +65,7 @@ bool CompletionQueue::arm() noexcept {
 
 Channel* Channels::make(VerbsLink& link, const QueuePairSizes& sizes) noexcept {
   // Another port goes on; to connect this one would wait for an address.
-  if (device_.is_one_of_several && !device_.is_active()) return nullptr;
+  if (device_.is_one_of_several && !device_.async_events.port_is_up()) return nullptr;
   if (!completions_.reserve(count_ + 1)) return nullptr;
   try {
     std::string reason;
@@ -106,6 +106,24 @@ void Channels::remove(VerbsLink& link) noexcept {
   --count_;
 }
 
+// The software device destroys a queue pair when its packets have gone. They wait for the address
+// of a peer for 3 s if the port is down.
+void Channels::release(std::unique_ptr<QueuePair> queue_pair) noexcept {
+  if (device_.attributes.vendor_id != vendor_of_rxe || !queue_pair->reset()) return;
+  try {
+    released_.push_back({std::move(queue_pair), now_ns()});
+  } catch (...) {  // no memory: it is destroyed now
+  }
+}
+
+void Channels::destroy_released() noexcept {
+  constexpr uint64_t longest_wait_ns = 5'000'000'000;
+  const uint64_t now = now_ns();
+  std::erase_if(released_, [&](const Released& released) {
+    return elapsed_ns(released.since_ns, now) > longest_wait_ns;
+  });
+}
+
 void Channels::stop(VerbsLink& link, const char* why) noexcept {
   Channel* const channel = link.channel;
   if (channel == nullptr || channel->stop.begun || !channel->connected) return;
@@ -143,6 +161,7 @@ void IdleChannels::look() noexcept {
   const uint64_t now = now_ns();
   if (now < next_look_ns_) return;
   next_look_ns_ = now + std::min(look_interval_ns, idle_ns_ / 2 + 1);
+  channels_.destroy_released();
   channels_.for_each([&](VerbsLink& link, Channel& channel) {
     if (!channel.connected || channel.stop.begun) return;
     bool busy;

@@ -81,6 +81,10 @@ class Channels {
   Channel* make(VerbsLink& link, const QueuePairSizes& sizes) noexcept;
   // Removes the channel. The link continues with datagrams. The queue pair has been destroyed.
   void remove(VerbsLink& link) noexcept;
+  // Ends a queue pair: nothing more is sent or received by it, and no memory accessed.
+  void release(std::unique_ptr<QueuePair> queue_pair) noexcept;
+  // Called regularly. Destroys those for which release() would have waited.
+  void destroy_released() noexcept;
   // Stops the queue pair: nothing more is sent over it. The link is unfinished until messages
   // travel as datagrams.
   void stop(VerbsLink& link, const char* why) noexcept;
@@ -107,7 +111,13 @@ class Channels {
   ChannelRequests& requests_;
   UnfinishedLinks& unfinished_;
   const uint32_t most_;
+  struct Released {
+    std::unique_ptr<QueuePair> queue_pair;
+    uint64_t since_ns;
+  };
+
   std::vector<Place> places_;
+  std::vector<Released> released_;
   uint32_t count_ = 0;
   bool closed_ = false;
   SharedCounter stopped_;

@@ -204,7 +204,7 @@ void Completions::release(VerbsLink& link, RemoteStatus status) noexcept {
   const LockGuard guard(link.lock);
   channel.queue.discard_held();
   exposures_.abandon(channel);
-  channel.queue_pair.reset();
+  channels_.release(std::move(channel.queue_pair));
   while (!channel.queue.is_empty()) retire(link, false);
   accesses_.abandon(channel);
   sender_.release_spares(channel);

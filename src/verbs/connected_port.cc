@@ -46,7 +46,7 @@ bool ConnectedPort::open(std::string& reason) {
     return false;
   arrivals.open();
   memory.open(settings.registration_cache);
-  requests.watch(queue.get(), receives.queue());
+  requests.watch(queue.get(), receives.queue(), device->is_one_of_several ? device->port : 0);
   device->async_events.add(requests);
   return true;
 }

@@ -252,7 +252,7 @@ std::unique_ptr<VerbsDevice> VerbsDevice::open(const VerbsPortWish& wish, std::s
     return explained(nullptr, reason, verbs_failure(name, "ibv_alloc_pd", errno));
   std::string why;
   if (!device->events.open(device->context, why) ||
-      !device->async_events.open(device->context, port.device, why))
+      !device->async_events.open(device->context, port.device, port.port, why))
     return explained(nullptr, reason, text_of(name, ": ", why));
   device->name_ = name;
   device->description_ = text_of(name, " (", choice.reason, "), ", gid_text(row), ", MTU ",
@@ -347,9 +347,11 @@ std::string registration_failure(const char* what, size_t bytes, int error) {
 }
 
 // Reading events and passing them on. Connection path.
-bool AsyncEvents::open(ibv_context* context, const std::string& name, std::string& reason) {
+bool AsyncEvents::open(ibv_context* context, const std::string& name, uint8_t port,
+                       std::string& reason) {
   context_ = context;
   name_ = name;
+  port_ = port;
   const int flags = fcntl(context->async_fd, F_GETFL);
   if (flags >= 0 && fcntl(context->async_fd, F_SETFL, flags | O_NONBLOCK) == 0) return true;
   reason = text_of("its events cannot be read without waiting (", strerror(errno), ")");
@@ -372,12 +374,20 @@ void AsyncEvents::dispatch() noexcept {
   // The descriptor stays readable while there are more.
   for (unsigned i = 0; i < most_events && ibv_get_async_event(context_, &event) == 0; ++i) {
     log_event(event);
+    follow_port(event);
     {
       const LockGuard guard(mutex_);
       for (AsyncEventSink* const sink : sinks_) sink->on_async_event(event);
     }
     ibv_ack_async_event(&event);
   }
+}
+
+// To ask the device takes a lock of the kernel that whoever changes a network interface may hold.
+void AsyncEvents::follow_port(const ibv_async_event& event) noexcept {
+  const bool is_up = event.event_type == IBV_EVENT_PORT_ACTIVE;
+  if ((is_up || event.event_type == IBV_EVENT_PORT_ERR) && event.element.port_num == port_)
+    is_up_.store(is_up, std::memory_order_relaxed);
 }
 
 void AsyncEvents::log_event(const ibv_async_event& event) const noexcept {

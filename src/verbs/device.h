@@ -2,6 +2,7 @@
 // path, except as said.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -34,7 +35,10 @@ class AsyncEvents {
   AsyncEvents& operator=(const AsyncEvents&) = delete;
 
   // False: `reason` says why not. `name` of the device, for the log.
-  [[nodiscard]] bool open(ibv_context* context, const std::string& name, std::string& reason);
+  [[nodiscard]] bool open(ibv_context* context, const std::string& name, uint8_t port,
+                          std::string& reason);
+  // Any thread. Whether the port is up, by its events. It was when they were opened.
+  [[nodiscard]] bool port_is_up() const noexcept { return is_up_.load(std::memory_order_relaxed); }
   // Non-blocking; readable when there is something to dispatch. Constant.
   [[nodiscard]] int descriptor() const noexcept { return context_->async_fd; }
 
@@ -48,8 +52,12 @@ class AsyncEvents {
  private:
   void log_event(const ibv_async_event& event) const noexcept;
 
+  void follow_port(const ibv_async_event& event) noexcept;
+
   ibv_context* context_ = nullptr;
   std::string name_;
+  uint8_t port_ = 0;
+  std::atomic<bool> is_up_{true};
   Mutex mutex_;
   std::vector<AsyncEventSink*> sinks_ LINTEL_GUARDED_BY(mutex_);
 };
@@ -106,12 +114,6 @@ class VerbsDevice {
 
   // Whether fill_address() would add a GRH. Message path.
   [[nodiscard]] bool needs_grh(const ibv_gid& gid) const noexcept;
-
-  // Whether the port is up now. A system call.
-  [[nodiscard]] bool is_active() const noexcept {
-    ibv_port_attr state{};
-    return ibv_query_port(context, port, &state) == 0 && state.state == IBV_PORT_ACTIVE;
-  }
 
   [[nodiscard]] uint32_t mtu_bytes() const noexcept { return 128u << mtu; }
 

@@ -116,11 +116,13 @@ bool QueuePair::connect(const QueuePairAddress& peer, std::string& reason) {
   return true;
 }
 
-void QueuePair::stop() noexcept {
+// A queue pair that the device has stopped already refuses nothing of interest.
+void QueuePair::stop() noexcept { static_cast<void>(move_to(IBV_QPS_ERR)); }
+
+bool QueuePair::move_to(ibv_qp_state state) noexcept {
   ibv_qp_attr attributes{};
-  attributes.qp_state = IBV_QPS_ERR;
-  // A queue pair that the device has stopped already refuses nothing of interest.
-  static_cast<void>(ibv_modify_qp(pair_, &attributes, IBV_QP_STATE));
+  attributes.qp_state = state;
+  return ibv_modify_qp(pair_, &attributes, IBV_QP_STATE) == 0;
 }
 
 }  // namespace lintel

@@ -50,9 +50,12 @@ class QueuePair {
   // Changes the state to ERR: work requests end with an error, nothing arrives any more.
   // Idempotent.
   void stop() noexcept;
+  // Changes the state to RESET: work requests are gone, too. False: the device refused.
+  [[nodiscard]] bool reset() noexcept { return move_to(IBV_QPS_RESET); }
 
  private:
   explicit QueuePair(VerbsDevice& device) : device_(device) {}
+  bool move_to(ibv_qp_state state) noexcept;
 
   VerbsDevice& device_;
   ibv_qp* pair_ = nullptr;

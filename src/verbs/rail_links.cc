@@ -99,7 +99,7 @@ ConnectedPort* RailLinks::choose_port(const PeerRails& peer, unsigned first,
     const bool taken = std::any_of(
         std::begin(peer.rails), std::end(peer.rails),
         [&](const RailLink& rail) { return rail.link.channel != nullptr && rail.port == &port; });
-    if (taken || !port.device->is_active()) continue;
+    if (taken || !port.device->async_events.port_is_up()) continue;
     if (gid == nullptr || shares_network(port.device->gid, *gid, port.device->network_bits))
       return &port;
     if (other == nullptr) other = &port;

@@ -45,6 +45,10 @@ class RailLinks final : private NoticeSink {
   [[nodiscard]] const ConnectedPort& port(unsigned place) const noexcept { return *ports_[place]; }
   [[nodiscard]] unsigned place_of(const ConnectedPort& port) const noexcept;
 
+  // Set-up path.
+  void set_doorbell(Doorbell& doorbell) noexcept {
+    for (const auto& port : ports_) port->requests.set_doorbell(doorbell);
+  }
   // Any thread; message path of large payloads. Requests the queue pairs that are missing: at most
   // one request a second, and fewer while requests bring none.
   void request(VerbsLink& link) noexcept;

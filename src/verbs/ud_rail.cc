@@ -21,7 +21,7 @@ constexpr uint64_t between_repairs_ns = 10'000'000;
 void UdRepair::step() noexcept {
   const uint64_t now = now_ns();
   if (!flushing_) {
-    if (now - repaired_ns_ < between_repairs_ns) return;
+    if (now - repaired_ns_ < between_repairs_ns || waits_for_port()) return;
     queue_pair_.stop();
     flushing_ = true;
     flushing_since_ns_ = now;
@@ -108,7 +108,7 @@ unsigned UdRail::receive(InboundFrame* frames, unsigned max) noexcept {
 
 bool UdRail::arm() noexcept {
   sender_.look_for_failures();
-  return !queue_pair_.is_broken() && receiver_.arm();
+  return (!queue_pair_.is_broken() || repair_.waits_for_port()) && receiver_.arm();
 }
 
 void UdRail::on_async_event(const ibv_async_event& event) noexcept {

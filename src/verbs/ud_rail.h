@@ -25,6 +25,12 @@ class UdRepair {
 
   // Goes on with the repair, as long as the queue pair is broken. Never waits.
   void step() noexcept;
+  // Whether it would fail again. Another port takes its place; probes of the reliability layer end
+  // the sleep of the poller after that.
+  [[nodiscard]] bool waits_for_port() const noexcept {
+    const VerbsDevice& device = queue_pair_.device();
+    return device.is_one_of_several && !device.async_events.port_is_up();
+  }
   [[nodiscard]] uint64_t count() const noexcept { return count_.get(); }
 
  private:

@@ -42,6 +42,11 @@ unsigned UdSender::send(const OutboundFrame* frames, unsigned count) noexcept {
       take_completions();
       wanted = std::min(wanted, free_slots());
     }
+    if (queue_pair_.is_broken() && queue_pair_.device().is_one_of_several) [[unlikely]] {
+      // Frames by other ports do not wait for the repair.
+      counters_.send_errors.fetch_add(count - taken, std::memory_order_relaxed);
+      return count;
+    }
     if (wanted == 0 || queue_pair_.is_broken()) break;
     const unsigned sent = send_burst(frames + taken, wanted);
     taken += sent;

@@ -60,6 +60,7 @@ class VerbsTransport final : public Transport, private MessageSink {
   unsigned poll(MessageSink& sink, unsigned budget) noexcept override LINTEL_REQUIRES(polling);
   void set_doorbell(Doorbell& doorbell) noexcept override {
     first_.requests.set_doorbell(doorbell);
+    if (striped_ != nullptr) striped_->rails().set_doorbell(doorbell);
     datagrams_->set_doorbell(doorbell);
   }
   [[nodiscard]] bool arm(bool blocked_senders) noexcept override LINTEL_REQUIRES(polling);

@@ -106,7 +106,7 @@ FAULTS = [Fault(*fault) for fault in (
     (VERBS + "striped_accesses.cc", "if (access.writes) access.fenced |= bit;", "", "a write that may still arrive is repeated"),
     (VERBS + "striped_accesses.cc", "access.repeats[access.repeat_count++] = span;", "", "a chunk that failed is not repeated"),
     (VERBS + "memory_notice.cc", "!is_key_of_channel(notice.keys[i].here, channel_number)", "false", "a key of another queue pair is believed"),
-    (VERBS + "rail_links.cc", "if (taken || !port.device->is_active()) continue;", "if (!port.device->is_active()) continue;", "two rails of a peer have one port"),
+    (VERBS + "rail_links.cc", "if (taken || !port.device->async_events.port_is_up()) continue;", "if (!port.device->async_events.port_is_up()) continue;", "two rails of a peer have one port"),
     # GASNet
     ("gasnet/am/credits.cc", "if (before == 0) list(rank);", "if (before == 1) list(rank);", "credits are not returned"),
     ("gasnet/am/credits.cc", "return most;\n}", "return count;\n}", "more credits are returned than fit"),

@@ -74,6 +74,7 @@ void check(const RandomStream& stream, Rank& rank, std::span<const std::byte> me
                    static_cast<uint32_t>(number));
     while (checked < stream.messages && seen[checked]) ++checked;
     rank.raise(checked_flag, checked);
+    stream.arrived();
   }
 }
 

@@ -17,6 +17,8 @@ struct RandomStream {
   ptl_pt_index_t pt_index = 4;
   // Called in rank 0 before each message is sent.
   std::function<void(uint64_t message)> before = [](uint64_t) {};
+  // Called in rank 1 after each message has been checked.
+  std::function<void()> arrived = [] {};
 };
 
 // Rank 0 sends to rank 1, with several messages under way at once; other ranks must not call it.

@@ -19,6 +19,9 @@ class ChannelsTest : public test::VerbsDeviceTest {
 
   void SetUp() override {
     VerbsDeviceTest::SetUp();
+    SetUpParts();
+  }
+  void SetUpParts() {
     std::string reason;
     ASSERT_TRUE(receives_.emplace().open(*device_, 16, 512, 0, reason)) << reason;
     ASSERT_TRUE(completions_.emplace(*device_).open(16, SendQueue::capacity, reason)) << reason;
@@ -43,6 +46,24 @@ class ChannelsTest : public test::VerbsDeviceTest {
   std::optional<Channels> channels_;
   VerbsLink one_, other_;
 };
+
+// It would wait for packets on their way.
+TEST_F(ChannelsTest, TheSoftwareDeviceDestroysAQueuePairLater) {
+  for (const uint32_t vendor : {0u, vendor_of_rxe}) {
+    TearDown();
+    open({.vendor = vendor});
+    SetUpParts();
+    Channel* const channel = make(one_);
+    ASSERT_NE(channel, nullptr);
+    channels_->release(std::move(channel->queue_pair));
+    channels_->remove(one_);
+    channels_->destroy_released();
+    const std::vector<uint32_t> left = fake_verbs::queue_pairs(IBV_QPT_RC);
+    EXPECT_EQ(left.size(), vendor == 0 ? 0u : 1u);
+  }
+  channels_.reset();
+  EXPECT_TRUE(fake_verbs::queue_pairs(IBV_QPT_RC).empty());
+}
 
 TEST_F(ChannelsTest, TheyAreFoundByIndexAndNumberUntilTheyAreRemoved) {
   Channel* const first = make(one_);
@@ -191,7 +212,7 @@ TEST(ChannelRequestsTest, EventsNameABrokenQueuePairOrASharedQueue) {
   ChannelRequests requests(true);
   ibv_cq own{}, other{};
   ibv_srq receives{};
-  requests.watch(&own, &receives);
+  requests.watch(&own, &receives, 0);
   ibv_async_event event = event_of(IBV_EVENT_CQ_ERR);
   event.element.cq = &other;
   requests.on_async_event(event);
@@ -215,6 +236,17 @@ TEST(ChannelRequestsTest, EventsNameABrokenQueuePairOrASharedQueue) {
   EXPECT_FALSE(broken.shared_queue);
   EXPECT_EQ(requests.take().queue_pair, 0u);
   EXPECT_EQ(requests.events(), 5u);
+  // With other ports that take over.
+  requests.watch(&own, &receives, 2);
+  event = event_of(IBV_EVENT_PORT_ERR);
+  event.element.port_num = 1;
+  requests.on_async_event(event);
+  EXPECT_FALSE(is_pending(requests));
+  event.element.port_num = 2;
+  requests.on_async_event(event);
+  EXPECT_TRUE(is_pending(requests));
+  EXPECT_TRUE(requests.take().port);
+  EXPECT_FALSE(requests.take().port);
 }
 
 // The messages by which both ends agree on a queue pair.

@@ -307,6 +307,18 @@ TEST_F(UdRailsTest, APortThatIsDownLosesItsFramesAlone) {
   EXPECT_EQ(receive_some(*second_.link, ignored), 0u);
 }
 
+// Frames by other ports do not wait for its repair.
+TEST_F(UdRailsTest, APortWhoseQueuePairFailedLosesItsFramesAlone) {
+  static_cast<void>(pass(by(1, 1)));
+  fake_verbs::raise_queue_pair_event(first_.link->queue_pair_number(1), IBV_EVENT_QP_FATAL);
+  EXPECT_TRUE(wait_until([&] {
+    static_cast<void>(send_frame(*first_.link, by(1, 1), numbered_bytes(9, 400)));
+    return first_.link->counters().send_errors != 0;
+  }));
+  EXPECT_EQ(send_frame(*first_.link, by(1, 1), numbered_bytes(9, 400)), 1u);
+  EXPECT_EQ(first_.link->counters().send_full, 0u);
+}
+
 TEST_F(UdRailsTest, ASleeperIsWokenByEachPort) {
   for (const unsigned rail : {0u, 1u}) static_cast<void>(pass(by(rail, rail)));
   const auto is_readable = [&] {
@@ -328,6 +340,27 @@ TEST_F(UdRailsTest, EachPortIsRepaired) {
   fake_verbs::raise_queue_pair_event(first_.link->queue_pair_number(1), IBV_EVENT_QP_FATAL);
   EXPECT_TRUE(wait_until([&] {
     std::vector<ArrivedFrame> ignored;
+    receive_some(*first_.link, ignored);
+    return first_.link->repairs() == 1;
+  }));
+  EXPECT_EQ(pass(by(1, 1)).bytes.size(), 500u);
+}
+
+TEST_F(UdRailsTest, APortThatIsDownIsRepairedAfterwards) {
+  static_cast<void>(pass(by(1, 1)));
+  fake_verbs::set_port(1, false);
+  fake_verbs::raise_queue_pair_event(first_.link->queue_pair_number(1), IBV_EVENT_QP_FATAL);
+  std::vector<ArrivedFrame> ignored;
+  EXPECT_TRUE(wait_until([&] {
+    receive_some(*first_.link, ignored);
+    static_cast<void>(send_frame(*first_.link, by(1, 1), numbered_bytes(9, 400)));
+    return first_.link->counters().send_errors != 0 && first_.link->arm();
+  }));
+  first_.link->disarm();
+  for (unsigned i = 0; i < 1000; ++i) receive_some(*first_.link, ignored);
+  EXPECT_EQ(first_.link->repairs(), 0u);
+  fake_verbs::set_port(1, true);
+  EXPECT_TRUE(wait_until([&] {
     receive_some(*first_.link, ignored);
     return first_.link->repairs() == 1;
   }));
