@@ -79,7 +79,11 @@ typedef enum {
 #define PTL_SR_LINTEL_HELD 65u    /* messages that this process held as their target */
 #define PTL_SR_LINTEL_STOPPED 66u /* requests that waited here for such an entry of a peer */
 
-#define PTL_SR_LINTEL_END 67u /* one more than the largest index */
+/* Bytes that each network port has sent in frames: PTL_SR_LINTEL_RAIL_BYTES, and so on. */
+#define PTL_SR_LINTEL_RAIL_BYTES 67u
+#define PTL_LINTEL_RAILS 4u /* ports of a process at most */
+
+#define PTL_SR_LINTEL_END 71u /* one more than the largest index */
 
 #ifdef __cplusplus
 extern "C" {

@@ -210,6 +210,7 @@ std::unique_ptr<DeviceDriver> make_cuda_driver(DriverLibrary& library) {
   library.find("cuIpcGetMemHandle", call.export_memory);
   library.find("cuIpcOpenMemHandle_v2", call.open_memory);
   library.find("cuIpcCloseMemHandle", call.close_memory);
+  library.find_optional("cuDeviceGetPCIBusId", call.pci_address);
   library.find_optional("cuMemGetHandleForAddressRange", call.range_handle);
   if (!library.is_complete()) return nullptr;
   return std::make_unique<CudaDriver>(call);

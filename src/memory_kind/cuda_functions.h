@@ -55,6 +55,7 @@ struct Functions {
   Result (*export_memory)(IpcHandle* handle, DevicePointer pointer);
   Result (*open_memory)(DevicePointer* pointer, IpcHandle handle, unsigned flags);
   Result (*close_memory)(DevicePointer pointer);
+  Result (*pci_address)(char* text, int bytes, Device device);
   // nullptr in drivers before 11.7.
   Result (*range_handle)(void* handle, DevicePointer pointer, size_t bytes, int type,
                          unsigned long long flags);

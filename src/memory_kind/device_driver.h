@@ -60,6 +60,7 @@ class DeviceDriver {
 
   [[nodiscard]] virtual int device_count() noexcept = 0;
   virtual void device_name(int device, char* text, size_t bytes) noexcept = 0;
+  virtual void pci_address(int device, char* text, size_t bytes) noexcept = 0;
   [[nodiscard]] virtual void* allocate(int device, uint64_t bytes) noexcept = 0;
   virtual void release(void* base) noexcept = 0;
 };

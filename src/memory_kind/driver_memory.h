@@ -75,6 +75,9 @@ class DriverMemory final : public MemoryKind {
   void device_name(int device, char* text, size_t bytes) noexcept override {
     driver_->device_name(device, text, bytes);
   }
+  void pci_address(int device, char* text, size_t bytes) noexcept override {
+    driver_->pci_address(device, text, bytes);
+  }
   void* allocate(int device, uint64_t bytes) noexcept override {
     return driver_->allocate(device, bytes);
   }

@@ -152,6 +152,7 @@ std::unique_ptr<DeviceDriver> make_hip_driver(DriverLibrary& library) {
   library.find("hipIpcGetMemHandle", call.export_memory);
   library.find("hipIpcOpenMemHandle", call.open_memory);
   library.find("hipIpcCloseMemHandle", call.close_memory);
+  library.find_optional("hipDeviceGetPCIBusId", call.pci_address);
   library.find_optional("hipDeviceGetUuid", call.device_uuid);
   library.find_optional("hsa_amd_portable_export_dmabuf", call.export_dmabuf);
   if (!library.is_complete()) return nullptr;

@@ -49,6 +49,7 @@ struct Functions {
   Result (*open_memory)(void** pointer, IpcHandle handle, unsigned flags);
   Result (*close_memory)(void* pointer);
   // Functions of newer versions, or nullptr.
+  Result (*pci_address)(char* text, int bytes, int device);
   Result (*device_uuid)(Uuid* uuid, int device);
   // A function of the HSA runtime, on which HIP is built.
   int (*export_dmabuf)(const void* pointer, size_t bytes, int* descriptor, uint64_t* offset);

@@ -113,6 +113,8 @@ class MemoryKind {
   [[nodiscard]] virtual int device_count() noexcept = 0;  // 0: none, or the driver failed
   // Writes the name of the device, such as "NVIDIA H200"; "" if there is none.
   virtual void device_name(int device, char* text, size_t bytes) noexcept = 0;
+  // Writes its address on the PCI bus, such as "0000:3b:00.0"; "" if that is not known.
+  virtual void pci_address(int device, char* text, size_t bytes) noexcept = 0;
   [[nodiscard]] virtual void* allocate(int device, uint64_t bytes) noexcept = 0;  // nullptr: failed
   virtual void release(void* base) noexcept = 0;
 };

@@ -111,6 +111,11 @@ class StreamDriver : public DeviceDriver {
     text[0] = '\0';
     if (device_count() > device) call_.device_name(text, static_cast<int>(bytes), device);
   }
+  void pci_address(int device, char* text, size_t bytes) noexcept final {
+    if (device_count() <= device || call_.pci_address == nullptr ||
+        call_.pci_address(text, static_cast<int>(bytes), device) != success)
+      text[0] = '\0';
+  }
   void* allocate(int device, uint64_t bytes) noexcept final {
     void* pointer = nullptr;
     if (device >= 0 && device < device_count())

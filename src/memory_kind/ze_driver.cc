@@ -204,6 +204,14 @@ class ZeDriver final : public DeviceDriver {
     std::strncpy(text, properties.name, bytes - 1);
   }
 
+  void pci_address(int device, char* text, size_t bytes) noexcept override {
+    ze::PciProperties at;
+    text[0] = '\0';
+    if (call_.pci_properties != nullptr && device < device_count() &&
+        call_.pci_properties(devices_[device].handle, &at) == ze::success)
+      std::snprintf(text, bytes, "%04x:%02x:%02x.%x", at.domain, at.bus, at.device, at.function);
+  }
+
   void* allocate(int device, uint64_t bytes) noexcept override {
     if (device < 0 || device >= device_count()) return nullptr;
     const Device& chosen = devices_[device];
@@ -328,6 +336,7 @@ std::unique_ptr<DeviceDriver> make_ze_driver(DriverLibrary& library) {
   library.find("zeMemGetIpcHandle", call.export_memory);
   library.find("zeMemOpenIpcHandle", call.open_memory);
   library.find("zeMemCloseIpcHandle", call.close_memory);
+  library.find_optional("zeDevicePciGetPropertiesExt", call.pci_properties);
   if (!library.is_complete()) return nullptr;
   return std::make_unique<ZeDriver>(call);
 }

@@ -31,6 +31,7 @@ struct Head {
   const void* next = nullptr;
 };
 inline constexpr int type_device_properties = 0x3;
+inline constexpr int type_pci_properties = 0x10008;
 inline constexpr int type_context_description = 0xd;
 inline constexpr int type_queue_description = 0xe;
 inline constexpr int type_event_pool_description = 0x10;
@@ -112,6 +113,16 @@ struct DeviceProperties {
   uint8_t uuid[16] = {};
   char name[256] = {};
 };
+struct PciProperties {
+  Head head{type_pci_properties};
+  uint32_t domain = 0;
+  uint32_t bus = 0;
+  uint32_t device = 0;
+  uint32_t function = 0;
+  int32_t generation = 0;
+  int32_t lanes = 0;
+  int64_t bytes_per_second = 0;
+};
 struct IpcHandle {
   char data[64];  // begins with a file descriptor of the exporter
 };
@@ -141,6 +152,7 @@ struct Functions {
   Result (*open_memory)(Context context, Device device, IpcHandle handle, uint32_t flags,
                         void** pointer);
   Result (*close_memory)(Context context, const void* pointer);
+  Result (*pci_properties)(Device device, PciProperties* properties);
 };
 
 }  // namespace lintel::ze

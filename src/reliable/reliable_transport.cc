@@ -343,10 +343,19 @@ void ReliableTransport::write_state(StateWriter& out) const noexcept {
 }
 
 NetworkCounters ReliableTransport::network_counters() const noexcept {
-  return {counters_.retransmissions,
-          counters_.damaged + counters_.replayed + counters_.malformed + counters_.strangers +
-              link_->counters().frames_malformed,
-          counters_.datagrams_sent, counters_.handshakes_refused, counters_.paths_narrowed};
+  const LinkCounters link = link_->counters();
+  NetworkCounters all{counters_.retransmissions,
+                      counters_.damaged + counters_.replayed + counters_.malformed +
+                          counters_.strangers + link.frames_malformed,
+                      counters_.datagrams_sent, counters_.handshakes_refused,
+                      counters_.paths_narrowed};
+  static_assert(NetworkCounters::most_ports == most_rails);
+  all.rail_bytes[0] = link.bytes_sent;
+  for (unsigned i = 1; i < most_rails; ++i) {
+    all.rail_bytes[i] = link.rail_bytes[i - 1];
+    all.rail_bytes[0] -= std::min(all.rail_bytes[0], link.rail_bytes[i - 1]);
+  }
+  return all;
 }
 
 std::vector<Statistic> ReliableTransport::statistics() const {

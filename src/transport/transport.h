@@ -3,6 +3,7 @@
 // A transport knows nothing of match bits, lists or events; the core knows no transport by name.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -186,11 +187,13 @@ class MessageSink {
 
 // Counters for the status registers about networks.
 struct NetworkCounters {
+  static constexpr unsigned most_ports = 4;
   uint64_t retransmissions = 0;
   uint64_t frames_dropped = 0;       // frames that were damaged, malformed, or of no connection
   uint64_t unreliable_sent = 0;      // messages of PTL_MD_UNRELIABLE that were sent once
   uint64_t connections_refused = 0;  // connections that this process refused
   uint64_t paths_narrowed = 0;       // paths that were found to lose long frames
+  std::array<uint64_t, most_ports> rail_bytes{};  // bytes sent in frames by each port
 };
 
 class Transport {

@@ -23,6 +23,7 @@ ConnectedPort::ConnectedPort(std::shared_ptr<VerbsDevice> of, Transport& datagra
                              const ConnectedSettings& wanted, NoticeSink* notices)
     : device(std::move(of)),
       settings(wanted),
+      distances(device->directory),
       memory(*device),
       requests(settings.max_rc != 0),
       accesses(*device, memory),

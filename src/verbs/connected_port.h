@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "registration/device_distances.h"
 #include "verbs/channel_change.h"
 #include "verbs/verbs_link.h"
 #include "verbs/verbs_module.h"
@@ -46,6 +47,7 @@ struct ConnectedPort {
   // Parts, destroyed in the opposite order.
   const std::shared_ptr<VerbsDevice> device;
   const ConnectedSettings settings;
+  DeviceDistances distances;
   DeviceMemory memory;
   ChannelRequests requests;
   UnfinishedLinks unfinished;

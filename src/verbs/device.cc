@@ -40,6 +40,10 @@ constexpr size_t most_gids = 1024;   // maximum number of GIDs of one device
 constexpr uint8_t prefix_bits = 64;  // of a GID or an IPv6 address that name its network
 constexpr uint8_t mapped_bits = 96;  // before the IPv4 address in a GID
 
+std::string directory_of(const std::string& device) {
+  return "/sys/class/infiniband/" + device + "/device";
+}
+
 struct Ipv4Address {
   uint32_t address;
   uint32_t mask;
@@ -134,7 +138,7 @@ void describe_device(ibv_context* context, const std::string& name, PortList& li
           text_of(port_name(name, number), ": its state cannot be read (", strerror(error), ")");
     port.state = state.state;
     port.is_ethernet = state.link_layer == IBV_LINK_LAYER_ETHERNET;
-    port.is_near = is_near("/sys/class/infiniband/" + name + "/device");
+    port.is_near = is_near(directory_of(name));
     for (const ibv_gid_entry& row : rows)
       if (row.port_num == number) port.gids.push_back(row_of(row));
     if (!port.is_ethernet) port.ipoib_ipv4 = ipoib_ipv4(name, number);
@@ -231,6 +235,7 @@ std::unique_ptr<VerbsDevice> VerbsDevice::open(const VerbsPortWish& wish, std::s
   device->gid_index = static_cast<uint8_t>(row.index);
   device->gid = row.gid;
   device->network_bits = row.network_bits;
+  device->directory = directory_of(port.device);
   device->nid = choice.nid;
   device->service_level = wish.service_level;
   device->traffic_class = wish.traffic_class;

@@ -139,6 +139,7 @@ class VerbsDevice {
   bool is_roce = false;
   bool is_one_of_several = false;  // the process has other ports
   uint32_t max_message_bytes = 0;  // maximum length of one work request
+  std::string directory;           // of its PCI device, in sysfs
   ibv_device_attr attributes{};
   // RDMA READ and WRITE work with memory whose pages are not pinned (IBV_ACCESS_ON_DEMAND).
   bool has_on_demand_paging = false;

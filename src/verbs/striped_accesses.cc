@@ -163,6 +163,7 @@ RemoteResult StripedAccesses::start(VerbsLink& link, const Piece* local, unsigne
   std::copy_n(remote, access.remote_count = remote_count, access.remote);
   access.length = total(local, local_count);
   access.posted = 0;
+  access.distant = distant_ports(local[0]);
   active_.push_back(&access);
   post_chunks(access);
   if (access.outstanding != 0) return {RemoteStatus::started, 0};
@@ -170,6 +171,17 @@ RemoteResult StripedAccesses::start(VerbsLink& link, const Piece* local, unsigne
       access.outcome == RemoteStatus::done ? RemoteStatus::busy : access.outcome;
   release(access);
   return {status, 0};
+}
+
+// None if it is memory of the host.
+uint8_t StripedAccesses::distant_ports(const Piece& memory) noexcept {
+  const unsigned count = rails_.port_count() + 1;
+  PciDistance distances[StripedAccess::most_ports];
+  for (unsigned i = 0; i < count; ++i) distances[i] = port(i).distances.from(memory.base);
+  const PciDistance nearest = *std::min_element(distances, distances + count);
+  unsigned distant = 0;
+  for (unsigned i = 0; i < count; ++i) distant |= (distances[i] != nearest ? 1u : 0u) << i;
+  return static_cast<uint8_t>(distant);
 }
 
 RailLink* StripedAccesses::rail_by(const VerbsLink& link, unsigned number) const noexcept {
@@ -208,6 +220,18 @@ bool StripedAccesses::is_fenced(StripedAccess& access) const noexcept {
 }
 
 unsigned StripedAccesses::choose_port(StripedAccess& access) noexcept {
+  bool all_known = true;
+  unsigned best = first_to_end(access, access.distant, all_known);
+  if (best == no_port) best = first_to_end(access, 0, all_known);
+  if (!all_known && best == 0 && access.chunks[0] >= chunks_alone) {
+    access.waits = true;
+    return no_port;
+  }
+  return best != no_port && access.chunks[best] < StripedAccess::most_chunks ? best : no_port;
+}
+
+unsigned StripedAccesses::first_to_end(const StripedAccess& access, uint8_t without,
+                                       bool& all_known) const noexcept {
   const uint64_t now = now_ns();
   uint64_t rates[StripedAccess::most_ports] = {};
   uint64_t fastest = 1;
@@ -215,9 +239,8 @@ unsigned StripedAccesses::choose_port(StripedAccess& access) noexcept {
     fastest = std::max(fastest, rates[i] = rates_[i].rate(now));
   unsigned best = no_port;
   uint64_t earliest = UINT64_MAX;
-  bool all_known = true;
   for (unsigned i = 0; i <= rails_.port_count(); ++i) {
-    if ((access.excluded >> i & 1) != 0) continue;
+    if (((access.excluded | without) >> i & 1) != 0) continue;
     if (i != 0) {
       const RailLink* const rail = rail_by(*access.link, i);
       if (rail == nullptr) continue;
@@ -235,11 +258,7 @@ unsigned StripedAccesses::choose_port(StripedAccess& access) noexcept {
     earliest = end;
     best = i;
   }
-  if (!all_known && best == 0 && access.chunks[0] >= chunks_alone) {
-    access.waits = true;
-    return no_port;
-  }
-  return best != no_port && access.chunks[best] < StripedAccess::most_chunks ? best : no_port;
+  return best;
 }
 
 RemoteStatus StripedAccesses::post_chunk(StripedAccess& access, unsigned number,

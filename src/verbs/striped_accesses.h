@@ -1,5 +1,6 @@
 // Long accesses to memory of peers, by chunks over several ports. A chunk goes by the port that
-// will end it first, by what it has to do and how fast it has been. A chunk that a further port did
+// will end it first, by what it has to do and how fast it has been; from and to memory of a device,
+// by the nearest ports alone. A chunk that a further port did
 // not do goes by the first port. If that fails too, the access has failed, and its data travel in
 // messages. Message path of large payloads.
 #pragma once
@@ -45,6 +46,7 @@ struct StripedAccess {
   bool waits = false;  // for room, for a notice, or for the end of a queue pair
   RemoteStatus outcome = RemoteStatus::done;
   uint8_t excluded = 0;  // ports, as bits
+  uint8_t distant = 0;   // ports that are farther than others from the device with the memory
   uint8_t fenced = 0;    // ports by which writes failed that may still arrive
   uint8_t acquired = 0;  // ports with which the local memory is registered
   uint8_t chunks[most_ports] = {};
@@ -110,6 +112,10 @@ class StripedAccesses final : public RailsOfPeers, private MessageSink {
   [[nodiscard]] RemoteStatus post_chunk(StripedAccess& access, unsigned port,
                                         const StripedAccess::Span& span) noexcept;
   [[nodiscard]] unsigned choose_port(StripedAccess& access) noexcept;
+  // `without`: ports, as bits. `all_known` becomes false if a port has not got its keys.
+  [[nodiscard]] unsigned first_to_end(const StripedAccess& access, uint8_t without,
+                                      bool& all_known) const noexcept;
+  [[nodiscard]] uint8_t distant_ports(const Piece& memory) noexcept;
   [[nodiscard]] bool acquire(StripedAccess& access, unsigned port) noexcept;
   [[nodiscard]] bool is_fenced(StripedAccess& access) const noexcept;
   [[nodiscard]] RailLink* rail_by(const VerbsLink& link, unsigned port) const noexcept;

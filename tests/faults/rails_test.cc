@@ -133,6 +133,7 @@ struct Seen {
   std::atomic<double> seconds{0};
   std::atomic<double> longest_gap_s{0};  // without Pauses
   std::atomic<uint64_t> late_bytes{0};   // of the last sixth of the messages, by `Stream::watched`
+  std::atomic<uint64_t> sent_bytes[PTL_LINTEL_RAILS]{};  // in frames, by each port of the initiator
 };
 
 struct Stream {
@@ -168,8 +169,8 @@ void expect_stream(const Interface& interface, Rank& rank, const Stream& stream,
 }
 
 template <typename Before>
-void send_stream(const Interface& interface, Rank& rank, const Stream& stream,
-                 const Before& before) {
+void send_stream(const Interface& interface, Rank& rank, const Stream& stream, const Before& before,
+                 Seen& seen) {
   std::vector<std::byte> memory(stream.bytes);
   const Counter acks(interface.handle());
   const Descriptor descriptor(interface.handle(), memory, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE,
@@ -185,6 +186,8 @@ void send_stream(const Interface& interface, Rank& rank, const Stream& stream,
   }
   acks.expect(static_cast<ptl_size_t>(stream.puts));
   EXPECT_EQ(interface.status(PTL_SR_LINTEL_PEERS_FAILED), 0);
+  for (unsigned i = 0; i < PTL_LINTEL_RAILS; ++i)
+    seen.sent_bytes[i] = static_cast<uint64_t>(interface.status(PTL_SR_LINTEL_RAIL_BYTES + i));
   rank.barrier();
 }
 
@@ -213,7 +216,7 @@ class RailsTest : public testing::Test {
       prepare(rank.index());
       const Interface interface(rank, matching_physical);
       if (rank.index() == 0)
-        send_stream(interface, rank, stream, before);
+        send_stream(interface, rank, stream, before, *seen_);
       else
         expect_stream(interface, rank, stream, *seen_);
     });
@@ -379,6 +382,8 @@ class EthernetRailsTest : public RailsTest {
     run_on(hosts, over_ports({0, 1}, crossed), stream, [](int) {});
     EXPECT_GT(seen_->late_bytes, stream.puts / 6 * stream.bytes / 4);
     EXPECT_LT(seen_->late_bytes, stream.puts / 6 * stream.bytes * 3 / 4);
+    for (unsigned i = 0; i < PTL_LINTEL_RAILS; ++i)
+      EXPECT_EQ(seen_->sent_bytes[i] > stream.puts * stream.bytes / 4, i < 2) << i;
   }
 
  private:

@@ -159,6 +159,28 @@ def hosts_perf_without_launcher(programs):
 
 
 @case_with_tools
+def hosts_perf_names_dpdk_ports(programs):
+    """With its share of what was sent. The kernel counts nothing for them."""
+    several = connected_hosts(programs, 2)
+    for command in ("ip -n h0 link add more type veth peer name more netns h1", "ip -n h0 link set more up",
+                    "ip -n h1 link set more up"):
+        subprocess.run(command.split(), check=True)
+    ports = "+".join(f"net_af_packet{i},iface={name},qdisc_bypass=0,blocksz=4096,framesz=2048,framecnt=512"
+                     for i, name in enumerate(("eth0", "more")))
+    changes = {"PTL_TRANSPORT": "dpdk", "PTL_DPDK_PORTS": ports, "PTL_UDP_OPEN": "1"}
+    listener = start([several.agent, "h1", programs.perf, "--listen"], changes)
+    with deadline_for(listener):
+        check("listening" in listener.stderr.readline(), "it does not listen")
+        output, error = run([several.agent, "h0", programs.perf, "10.99.7.2", "put", "--sizes", "1000000", "--time", "0.5",
+                             "--json", "-"], changes, code="any")
+    if "dpdk" in error and not output:
+        skip("no DPDK: " + error)
+    rails = json.loads(output)["rails"]
+    check([rail["interface"] for rail in rails] == ["net_af_packet0", "net_af_packet1"], rails)
+    check(all(rail["share"] > 0.05 for rail in rails), rails)
+
+
+@case_with_tools
 def hosts_perf_with_one_name(programs):
     """Two hosts that have the same name are two hosts."""
     several = connected_hosts(programs, 2)

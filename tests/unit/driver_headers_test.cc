@@ -62,6 +62,7 @@ TEST(DriverHeadersTest, CudaAgrees) {
   static_assert(agree(ours.device_count, &cuDeviceGetCount));
   static_assert(agree(ours.device_name, &cuDeviceGetName));
   static_assert(agree(ours.device_uuid, &cuDeviceGetUuid));
+  static_assert(agree(ours.pci_address, &cuDeviceGetPCIBusId));
   static_assert(agree(ours.retain_primary, &cuDevicePrimaryCtxRetain));
   static_assert(agree(ours.push_context, &cuCtxPushCurrent));
   static_assert(agree(ours.pop_context, &cuCtxPopCurrent));
@@ -120,6 +121,7 @@ TEST(DriverHeadersTest, HipAgrees) {
   static_assert(agree(ours.error_name, &hipGetErrorName));
   static_assert(agree(ours.runtime_version, &hipRuntimeGetVersion));
   static_assert(agree(ours.device_count, &hipGetDeviceCount));
+  static_assert(agree(ours.pci_address, &hipDeviceGetPCIBusId));
   static_assert(agree(ours.device_name, &hipDeviceGetName));
   static_assert(agree(ours.get_device, &hipGetDevice));
   static_assert(agree(ours.set_device, &hipSetDevice));
@@ -196,6 +198,7 @@ TEST(DriverHeadersTest, LevelZeroAgrees) {
   static_assert(agree(ours.export_memory, &zeMemGetIpcHandle));
   static_assert(agree(ours.open_memory, &zeMemOpenIpcHandle));
   static_assert(agree(ours.close_memory, &zeMemCloseIpcHandle));
+  static_assert(agree(ours.pci_properties, &zeDevicePciGetPropertiesExt));
   static_assert(has_size_of<ze::ContextDescription, ze_context_desc_t>);
   static_assert(has_size_of<ze::QueueDescription, ze_command_queue_desc_t>);
   static_assert(has_size_of<ze::EventPoolDescription, ze_event_pool_desc_t>);
@@ -205,6 +208,7 @@ TEST(DriverHeadersTest, LevelZeroAgrees) {
   static_assert(has_size_of<ze::MemoryProperties, ze_memory_allocation_properties_t>);
   static_assert(has_size_of<ze::ExportDescriptor, ze_external_memory_export_fd_t>);
   static_assert(has_size_of<ze::DeviceProperties, ze_device_properties_t>);
+  static_assert(has_size_of<ze::PciProperties, ze_pci_ext_properties_t>);
   static_assert(has_size_of<ze::IpcHandle, ze_ipc_mem_handle_t>);
   static_assert(offsetof(ze::QueueDescription, mode) == offsetof(ze_command_queue_desc_t, mode));
   static_assert(offsetof(ze::MemoryProperties, id) ==
@@ -222,6 +226,7 @@ TEST(DriverHeadersTest, LevelZeroAgrees) {
       {ze::unsupported_feature, ZE_RESULT_ERROR_UNSUPPORTED_FEATURE},
       {ze::invalid_argument, ZE_RESULT_ERROR_INVALID_ARGUMENT},
       {ze::type_device_properties, ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES},
+      {ze::type_pci_properties, ZE_STRUCTURE_TYPE_PCI_EXT_PROPERTIES},
       {ze::type_context_description, ZE_STRUCTURE_TYPE_CONTEXT_DESC},
       {ze::type_queue_description, ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC},
       {ze::type_event_pool_description, ZE_STRUCTURE_TYPE_EVENT_POOL_DESC},

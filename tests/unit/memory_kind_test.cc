@@ -118,6 +118,11 @@ TEST_P(MemoryKindTest, DescribesAllocations) {
     EXPECT_GE(allocation.length, 10000u);
     EXPECT_EQ(allocation.device, 0);
     EXPECT_STREQ(kind_at(buffer.data()).name(), GetParam());
+    char pci[32] = "";
+    kind_at(buffer.data()).pci_address(0, pci, sizeof pci);
+    if (Accelerator::is_fake()) {
+      EXPECT_STRCASEEQ(pci, "0000:3b:00.0");
+    }
     DeviceAllocation none;
     EXPECT_EQ(kind_of(&none, &none), nullptr);
   });

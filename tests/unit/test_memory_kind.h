@@ -69,6 +69,7 @@ class TestMemoryKind final : public MemoryKind {
   bool refuses = false;  // no copy can be started
   bool exports = false;  // memory is named to other processes, and to this one
   bool lends = false;    // dmabufs
+  const char* pci = "";  // address of the device
   unsigned started = 0;  // copies ever started
   unsigned synchronous = 0;
   unsigned asked = 0;                                    // calls of describe()
@@ -82,6 +83,7 @@ class TestMemoryKind final : public MemoryKind {
   }
   void reset() {
     holds = fails = refuses = exports = lends = false;
+    pci = "";
     polls = 1;
     most_copies = 1000;
     started = synchronous = asked = exported = 0;
@@ -150,6 +152,9 @@ class TestMemoryKind final : public MemoryKind {
   }
   [[nodiscard]] int device_count() noexcept override { return 1; }
   void device_name(int, char* text, size_t) noexcept override { *text = '\0'; }
+  void pci_address(int, char* text, size_t bytes) noexcept override {
+    std::strncpy(text, pci, bytes);
+  }
   [[nodiscard]] void* allocate(int, uint64_t bytes) noexcept override { return allocate(bytes); }
   void release(void* base) noexcept override { free(static_cast<std::byte*>(base)); }
 

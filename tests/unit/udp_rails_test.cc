@@ -6,6 +6,9 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -24,6 +27,36 @@ TEST(UdpRailsTest, NearIsWhatSharesAProcessor) {
   EXPECT_FALSE(shares_processor("0-3,8", {4, 5, 6, 7, 9}));
   EXPECT_TRUE(shares_processor("", {4})) << "nothing is known";
   EXPECT_TRUE(shares_processor("0-3", {}));
+}
+
+TEST(UdpRailsTest, DistancesAreThoseOfTheTreeOfPciDevices) {
+  namespace fs = std::filesystem;
+  char name[] = "/tmp/lintel-pci-XXXXXX";
+  ASSERT_NE(mkdtemp(name), nullptr);
+  const fs::path top = name;
+  const auto device = [&](const std::string& path, const char* node) {
+    fs::create_directories(top / "devices" / path);
+    std::ofstream(top / "devices" / path / "numa_node") << node << '\n';
+    fs::create_directory_symlink(top / "devices" / path, top / fs::path(path).filename());
+  };
+  device("pci0000:3a/0000:3a:00.0/0000:3b:00.0", "0");
+  device("pci0000:3a/0000:3a:00.0/0000:3b:00.1", "0");
+  device("pci0000:3a/0000:3a:01.0/0000:3c:00.0", "0");
+  device("pci0000:5d/0000:5d:00.0/0000:5e:00.0", "0");
+  device("pci0000:ae/0000:ae:00.0/0000:af:00.0", "1");
+  device("pci0000:d7/0000:d7:00.0/0000:d8:00.0", "-1");
+  device("pci0000:e7/0000:e7:00.0/0000:e8:00.0", "-1");
+  const auto distance = [&](const char* one, const char* other) {
+    return pci_distance(top / one, top / other);
+  };
+  EXPECT_EQ(distance("0000:3b:00.0", "0000:3b:00.1"), PciDistance::bridge);
+  EXPECT_EQ(distance("0000:3b:00.0", "0000:3c:00.0"), PciDistance::root);
+  EXPECT_EQ(distance("0000:3b:00.0", "0000:5e:00.0"), PciDistance::numa_node);
+  EXPECT_EQ(distance("0000:3b:00.0", "0000:af:00.0"), PciDistance::far);
+  EXPECT_EQ(distance("0000:d8:00.0", "0000:e8:00.0"), PciDistance::far);
+  EXPECT_EQ(distance("0000:3b:00.0", "0000:ff:00.0"), PciDistance::far) << "there is none";
+  EXPECT_EQ(pci_directory("0000:3B:00.0"), "/sys/bus/pci/devices/0000:3b:00.0");
+  fs::remove_all(top);
 }
 
 bool add_interface(const std::string& name, const std::string& address, const std::string& mtu) {

@@ -2,9 +2,16 @@
 // and no byte is missing or written after the end.
 #include "verbs/striped_accesses.h"
 
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <filesystem>
 #include <random>
 #include <thread>
 
+#include "support/ranks.h"
+#include "unit/test_memory_kind.h"
 #include "verbs_test_support.h"
 
 namespace lintel::test {
@@ -50,7 +57,7 @@ struct Operation {
     if (exposure.status != SendStatus::sent || exposure.count != count) return false;
     target.ended.clear();
     if (before_access) before_access();
-    const Piece local{own.data(), own.size()};
+    const Piece local{this->local == nullptr ? own.data() : this->local, own.size()};
     const bool started =
         target.transport
             ->remote_access(*target.last_link, writes, &local, 1, told.data(), count, 77)
@@ -77,7 +84,7 @@ struct Operation {
         run_until({&initiator, &target}, [&] { return initiator.arrived.size() > arrived; }));
     initiator.arrived.clear();
     initiator.transport->withdraw(link, exposure.number, false);
-    if (status == RemoteStatus::done) {
+    if (status == RemoteStatus::done && local == nullptr) {
       EXPECT_EQ(exposed, own);
       EXPECT_EQ(own, bytes_of(writes ? 2 : 1, own.size()));
     }
@@ -90,6 +97,7 @@ struct Operation {
   bool writes;
   std::vector<std::byte> exposed;
   std::vector<std::byte> own;
+  std::byte* local = nullptr;  // memory of a device in the place of `own`
   std::vector<Piece> parts;
   std::vector<RemoteMemory> told;
   Exposure exposure{};
@@ -406,6 +414,51 @@ TEST_F(StripedAccessesTest, ProcessesBeginWithDifferentPortsUnlessOneIsNamed) {
   EXPECT_EQ(VerbsDevice::open_all(wish, reason)[0]->nid, loopback_nid);
   wish.nid = loopback_nid + 2;
   EXPECT_EQ(names(), "fake2:1+fake0:1+fake1:1");
+}
+
+// The directories of two ports of the second process, in the place of sysfs.
+void show_pci_devices() {
+  namespace fs = std::filesystem;
+  ASSERT_EQ(unshare(CLONE_NEWNS), 0);
+  ASSERT_EQ(mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);
+  for (const char* place : {"/sys/class", "/sys/bus"})
+    ASSERT_EQ(mount("tmpfs", place, "tmpfs", 0, nullptr), 0);
+  const fs::path roots = "/sys/class/roots";
+  const fs::path ports[] = {roots / "pci0000:3a/0000:3b:00.0", roots / "pci0000:ae/0000:af:00.0"};
+  fs::create_directories("/sys/bus/pci/devices");
+  for (unsigned i = 0; i < 2; ++i) {
+    const fs::path accelerator = ports[i].parent_path() / ("0000:0" + std::to_string(i) + ":00.0");
+    const fs::path port = "/sys/class/infiniband/fake" + std::to_string(2 + i);
+    fs::create_directories(ports[i]);
+    fs::create_directories(accelerator);
+    fs::create_directories(port);
+    fs::create_directory_symlink(ports[i], port / "device");
+    fs::create_directory_symlink(accelerator, "/sys/bus/pci/devices" / accelerator.filename());
+  }
+}
+
+// Memory of a device goes by the port that is near to it, whichever of two that is.
+TEST_F(StripedAccessesTest, MemoryOfADeviceGoesByTheNearPort) {
+  if (geteuid() != 0) GTEST_SKIP() << "mounting needs root";
+  run_ranks(1, {}, [](Rank&) {
+    show_pci_devices();
+    TestMemoryKind& kind = TestMemoryKind::in_use();
+    kind.lends = true;
+    for (const bool write : {false, true})
+      for (const unsigned near : {0u, 1u}) {
+        start({.devices = 4, .dmabuf = true});
+        RailPair pair(ports(0, 2), ports(2, 2));
+        kind.pci = near == 0 ? "0000:00:00.0" : "0000:01:00.0";
+        std::byte* const own = kind.allocate(long_bytes);
+        const uint64_t before = pair.bytes_by(1);
+        Operation operation(pair.from, pair.to, pair.stream.link(), write);
+        operation.local = own;
+        ASSERT_TRUE(operation.begin());
+        ASSERT_EQ(operation.end(), RemoteStatus::done);
+        EXPECT_EQ(pair.bytes_by(1) - before, near == 1 ? long_bytes : 0u) << write;
+        kind.free(own);
+      }
+  });
 }
 
 // ---- parts

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "ptl_info/facts.h"
+#include "util/near_processors.h"
 
 namespace lintel::info {
 namespace {
@@ -95,6 +96,20 @@ DeviceFacts rdma_port(const std::string& device_name, const fs::path& port) {
 }
 
 }  // namespace
+
+std::string port_distances(const std::string& pci_address) {
+  static constexpr const char* words[] = {"behind the same bridge", "at the same root",
+                                          "of the same NUMA node", "far"};
+  const std::string accelerator = pci_directory(pci_address);
+  std::string text;
+  if (pci_address.empty() || !fs::exists(accelerator)) return text;
+  for (const char* ports : {"/sys/class/infiniband", "/sys/class/net"})
+    for (const fs::path& port : entries_of(ports))
+      if (fs::exists(port / "device"))
+        text += (text.empty() ? "" : ", ") + port.filename().string() + " " +
+                words[static_cast<unsigned>(pci_distance(port / "device", accelerator))];
+  return text;
+}
 
 std::vector<DeviceFacts> gather_devices() {
   std::vector<DeviceFacts> devices;

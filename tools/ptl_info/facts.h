@@ -169,6 +169,9 @@ Facts gather_facts(ptl_interface_t interface);
 /** The status registers of portals4.h and portals4_lintel.h, without values. */
 std::vector<StatusRegister> known_registers();
 
+// Distances of network ports from the accelerator at that address of the PCI bus; empty if nothing
+// is known.
+std::string port_distances(const std::string& pci_address);
 std::vector<DeviceFacts> gather_devices();
 LibfabricFacts gather_libfabric();
 std::vector<Finding> find_problems(const Facts& facts);

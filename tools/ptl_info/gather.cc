@@ -170,7 +170,11 @@ std::vector<AcceleratorFacts> gather_accelerators() {
     for (int device = 0; device < count; ++device) {
       char name[256];
       report.kind->device_name(device, name, sizeof name);
-      facts.devices.emplace_back(name);
+      char pci[32];
+      report.kind->pci_address(device, pci, sizeof pci);
+      const std::string distances = port_distances(pci);
+      facts.devices.push_back(
+          distances.empty() ? name : name + std::string(" (ports: ") + distances + ")");
     }
     if (count != 0) find_ways(*report.kind, facts);
     accelerators.push_back(facts);

@@ -75,6 +75,8 @@ constexpr Single singles[] = {
      "network: processes of other jobs or users that wanted to connect"},
     {PTL_SR_LINTEL_PATHS_NARROWED, "PTL_SR_LINTEL_PATHS_NARROWED",
      "network: paths that lost long frames and get shorter ones"},
+    {PTL_SR_LINTEL_HELD, "PTL_SR_LINTEL_HELD", "messages held as their target"},
+    {PTL_SR_LINTEL_STOPPED, "PTL_SR_LINTEL_STOPPED", "requests that waited for such a target"},
 };
 
 struct Reason {
@@ -117,6 +119,10 @@ std::vector<StatusRegister> known_registers() {
                          std::string("PTL_SR_LINTEL_DROPPED + PTL_LINTEL_DROP_") + each.name,
                          std::string("messages dropped: ") + each.meaning, 0});
   }
+  for (unsigned port = 0; port < PTL_LINTEL_RAILS; ++port)
+    registers.push_back(
+        {PTL_SR_LINTEL_RAIL_BYTES + port, "PTL_SR_LINTEL_RAIL_BYTES + " + std::to_string(port),
+         "network: bytes that port " + std::to_string(port) + " sent in frames", 0});
   std::sort(registers.begin(), registers.end(),
             [](const StatusRegister& a, const StatusRegister& b) { return a.index < b.index; });
   return registers;

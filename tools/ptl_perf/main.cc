@@ -208,7 +208,7 @@ int take_part(Settings settings, Rendezvous& rendezvous, LocalPlace place) {
       facts.date = date_now();
       facts.clock = describe_clock(facts.machine, context.scale);
       facts.environment = portals_environment();
-      reporter = std::make_unique<Reporter>(settings, facts);
+      reporter = std::make_unique<Reporter>(settings, facts, session.endpoint(settings).interface);
       context.reporter = reporter.get();
     }
     run_tests(context);

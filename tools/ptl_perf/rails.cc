@@ -1,10 +1,12 @@
-// Counters of network interfaces and RDMA ports, as the kernel shows them. Set-up path.
+// Counters of network interfaces and RDMA ports, as the kernel shows them, and of others, which the
+// library has. Set-up path.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ptl_perf/rails.h"
 
+#include <portals4_lintel.h>
+
 #include <algorithm>
 #include <fstream>
-#include <optional>
 #include <sstream>
 
 namespace lintel::perf {
@@ -41,24 +43,38 @@ std::optional<uint64_t> sent_bytes_of_port(const std::string& port) {
   return parent >> interface ? sent_bytes(interface) : std::nullopt;
 }
 
-std::optional<uint64_t> sent_by(const std::string& name) {
+// The kernel knows none of the names of DPDK ports, such as "0000:3b:00.0" or "net_af_packet0".
+std::optional<uint64_t> known_to_kernel(const std::string& name) {
   return name.find(':') == std::string::npos ? sent_bytes(name) : sent_bytes_of_port(name);
 }
 
 }  // namespace
 
-RailShares::RailShares(const std::string& devices) {
-  std::istringstream names(devices);
-  for (std::string name; std::getline(names, name, '+');)
-    if (const auto bytes = sent_by(name)) before_.push_back({name, *bytes});
+RailShares::RailShares(const std::string& devices, ptl_handle_ni_t interface)
+    : interface_(interface) {
+  std::istringstream words(devices);
+  std::vector<std::string> names;
+  for (std::string name; std::getline(words, name, '+');) names.push_back(name);
+  library_counts_ = std::none_of(names.begin(), names.end(), known_to_kernel);
+  for (size_t i = 0; i < names.size(); ++i)
+    if (const auto bytes = sent_by(names[i], i)) before_.push_back({names[i], *bytes});
+}
+
+std::optional<uint64_t> RailShares::sent_by(const std::string& name, size_t place) const {
+  if (!library_counts_) return known_to_kernel(name);
+  ptl_sr_value_t bytes = 0;
+  const auto index = static_cast<ptl_sr_index_t>(PTL_SR_LINTEL_RAIL_BYTES + place);
+  if (PtlNIStatus(interface_, index, &bytes) != PTL_OK) return std::nullopt;
+  return static_cast<uint64_t>(bytes);
 }
 
 std::vector<RailShare> RailShares::now() const {
   if (before_.size() < 2) return {};
   std::vector<RailShare> shares = before_;
   uint64_t sum = 0;
-  for (RailShare& rail : shares)
-    sum += rail.bytes = sent_by(rail.interface).value_or(rail.bytes) - rail.bytes;
+  for (size_t i = 0; i < shares.size(); ++i)
+    sum += shares[i].bytes =
+        sent_by(shares[i].interface, i).value_or(shares[i].bytes) - shares[i].bytes;
   for (RailShare& rail : shares)
     rail.share = sum == 0 ? 0 : static_cast<double>(rail.bytes) / static_cast<double>(sum);
   return shares;

@@ -2,7 +2,10 @@
 // Set-up path. SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <portals4.h>
+
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,14 +20,19 @@ struct RailShare {
 /** Counts from its construction on. */
 class RailShares {
  public:
-  /** `devices`: names with '+' between them; those of which the kernel counts nothing are left out.
-   */
-  explicit RailShares(const std::string& devices);
+  /** `devices`: names with '+' between them. Where the kernel counts nothing for them, the library
+   * does, of `interface`: only the bytes of this process. */
+  RailShares(const std::string& devices, ptl_handle_ni_t interface);
 
   /** Empty unless there are several interfaces. */
   [[nodiscard]] std::vector<RailShare> now() const;
 
  private:
+  // Nothing: the kernel does not know it.
+  [[nodiscard]] std::optional<uint64_t> sent_by(const std::string& name, size_t place) const;
+
+  ptl_handle_ni_t interface_;
+  bool library_counts_ = false;
   std::vector<RailShare> before_;
 };
 

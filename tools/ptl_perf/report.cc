@@ -28,8 +28,9 @@ void OutputFile::finish() {
   }
 }
 
-Reporter::Reporter(const Settings& settings, const Circumstances& circumstances)
-    : rails_(devices_of(circumstances.paths)) {
+Reporter::Reporter(const Settings& settings, const Circumstances& circumstances,
+                   ptl_handle_ni_t interface)
+    : rails_(devices_of(circumstances.paths), interface) {
   if (!settings.json_file.empty()) writers_.push_back(make_json_writer(settings, circumstances));
   if (!settings.csv_file.empty()) writers_.push_back(make_csv_writer(settings, circumstances));
   if (settings.json_file != "-" && settings.csv_file != "-") {

@@ -45,8 +45,8 @@ class ReportWriter {
 /** Sends each result to all the writers that the settings ask for. */
 class Reporter {
  public:
-  /** Opens the files. Throws if one cannot be written. */
-  Reporter(const Settings& settings, const Circumstances& circumstances);
+  /** Opens the files. Throws if one cannot be written. `interface`: that of the measurement. */
+  Reporter(const Settings& settings, const Circumstances& circumstances, ptl_handle_ni_t interface);
 
   void add(const Result& result);
 

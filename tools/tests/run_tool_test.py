@@ -318,6 +318,29 @@ def info_lists_accelerators(tools):
     check(all(each["reason"] == "PTL_DEVICE_MEMORY=off" for each in facts), facts)
 
 
+@case
+def info_shows_distances(tools):
+    """Of ports from accelerators, by a tree of PCI devices in the place of sysfs."""
+    script = """set -e
+        mount -t tmpfs class /sys/class; mount -t tmpfs bus /sys/bus
+        roots=/sys/class/roots; devices=/sys/bus/pci/devices
+        mkdir -p $devices $roots/pci0000:3a/0000:3b:00.0 $roots/pci0000:ae/0000:3c:00.0 $roots/pci0000:3a/0000:3d:00.0
+        mkdir -p /sys/class/net/port0 /sys/class/net/without
+        ln -s $roots/pci0000:3a/0000:3b:00.0 $roots/pci0000:ae/0000:3c:00.0 $devices
+        ln -s $roots/pci0000:3a/0000:3d:00.0 /sys/class/net/port0/device
+        exec "$@" """
+    outside = ["unshare", "--mount", "--map-root-user"]
+    if subprocess.run([*outside, "mount", "-t", "tmpfs", "class", "/sys/class"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        print("namespaces may not be made")
+        sys.exit(SKIPPED)
+    environment = {**os.environ, **with_stand_ins(tools), "FAKE_DEVICE_COUNT": "2"}
+    done = subprocess.run([*outside, "sh", "-c", script, "sh", tools.info_program, "--json"], stdout=subprocess.PIPE, text=True,
+                          env=environment, timeout=DEADLINE_S, check=False)
+    facts = json.loads(done.stdout)["accelerators"]
+    wanted = ["Stand-in 0 (ports: port0 at the same root)", "Stand-in 1 (ports: port0 far)"]
+    check([each["devices"] for each in facts] == [wanted] * 3, facts)
+
+
 def start_long(tools, *arguments):
     """ptl_perf at work for much longer than the test; returns it and its two processes."""
     process = subprocess.Popen([tools.perf_program, "put", *arguments], stdout=subprocess.DEVNULL,

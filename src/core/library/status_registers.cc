@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,10 +50,12 @@ uint64_t sum_over_kinds(const PhysicalInterface& physical, unsigned group, bool 
   return sum;
 }
 
-uint64_t sum_over_transports(const PhysicalInterface& physical,
-                             uint64_t NetworkCounters::*counter) noexcept {
+// `counter`: a member, or a function of all.
+template <typename Counter>
+uint64_t sum_over_transports(const PhysicalInterface& physical, const Counter& counter) noexcept {
   uint64_t sum = 0;
-  for (const auto& transport : physical.transports()) sum += transport->network_counters().*counter;
+  for (const auto& transport : physical.transports())
+    sum += std::invoke(counter, transport->network_counters());
   return sum;
 }
 
@@ -67,6 +70,10 @@ std::optional<uint64_t> value_of(const NetworkInterface& interface, ptl_sr_index
   }
   if (index >= PTL_SR_LINTEL_DROPPED && index < PTL_SR_LINTEL_DROPPED + PTL_LINTEL_DROP_REASONS)
     return physical.refused_requests.count(static_cast<Refusal>(index - PTL_SR_LINTEL_DROPPED));
+  if (index >= PTL_SR_LINTEL_RAIL_BYTES && index < PTL_SR_LINTEL_RAIL_BYTES + PTL_LINTEL_RAILS)
+    return sum_over_transports(physical, [&](const NetworkCounters& all) {
+      return all.rail_bytes[index - PTL_SR_LINTEL_RAIL_BYTES];
+    });
   switch (index) {
     case PTL_SR_DROP_COUNT:
       return status.dropped.get();

@@ -92,6 +92,10 @@ Result cuDeviceGetName(char* text, int bytes, Device device) {
   return fake::streams::name_of(device, text, bytes);
 }
 
+Result cuDeviceGetPCIBusId(char* text, int bytes, Device device) {
+  return fake::streams::pci_address_of(device, text, bytes);
+}
+
 Result cuDeviceGetUuid(Uuid* uuid, Device device) { return fake::streams::uuid_of(device, uuid); }
 
 Result cuDevicePrimaryCtxRetain(Context* context, Device device) {

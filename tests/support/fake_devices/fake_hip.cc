@@ -49,6 +49,10 @@ Result hipDeviceGetName(char* text, int bytes, int device) {
   return fake::streams::name_of(device, text, bytes);
 }
 
+Result hipDeviceGetPCIBusId(char* text, int bytes, int device) {
+  return fake::streams::pci_address_of(device, text, bytes);
+}
+
 Result hipDeviceGetUuid(Uuid* uuid, int device) { return fake::streams::uuid_of(device, uuid); }
 
 Result hipGetDevice(int* device) {

@@ -46,6 +46,11 @@ inline stream_numbers::Result name_of(int device, char* text, int bytes) {
   std::snprintf(text, static_cast<size_t>(bytes), "Stand-in %d", device);
   return success;
 }
+inline stream_numbers::Result pci_address_of(int device, char* text, int bytes) {
+  if (device >= device_count()) return invalid_device;
+  std::snprintf(text, static_cast<size_t>(bytes), "0000:%02X:00.0", 0x3b + device);
+  return success;
+}
 // The same in all processes.
 inline stream_numbers::Result uuid_of(int device, Uuid* uuid) {
   if (device >= device_count()) return invalid_device;

@@ -100,6 +100,11 @@ Result zeDeviceGetProperties(Device device, DeviceProperties* properties) {
   return success;
 }
 
+Result zeDevicePciGetPropertiesExt(Device device, PciProperties* properties) {
+  properties->bus = static_cast<uint32_t>(0x3b + device->number);
+  return success;
+}
+
 Result zeContextCreate(Driver, const ContextDescription*, Context* context) {
   *context = new ZeContextObject;
   return success;
