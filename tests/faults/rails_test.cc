@@ -19,6 +19,7 @@
 #include "support/interface.h"
 #include "support/memory.h"
 #include "support/objects.h"
+#include "support/pauses.h"
 #include "support/ranks.h"
 
 namespace lintel::test {
@@ -102,30 +103,6 @@ class RailedHosts : public HostPair {
 
   bool ipv6_ = false;
   size_t first_of_second_ = 0;
-};
-
-// The longest time for which this process, or the machine, stood still.
-class Pauses {
- public:
-  Pauses() : watch_([this] { run(); }) {}
-  ~Pauses() {
-    ends_ = true;
-    watch_.join();
-  }
-  [[nodiscard]] double longest_s() const { return longest_s_; }
-
- private:
-  void run() {
-    while (!ends_) {
-      const Clock::time_point before = Clock::now();
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      longest_s_ = std::max(longest_s_.load(), Seconds(Clock::now() - before).count());
-    }
-  }
-
-  std::atomic<bool> ends_{false};
-  std::atomic<double> longest_s_{0};
-  std::thread watch_;
 };
 
 // What the target saw of a stream. In memory that the ranks share.
