@@ -47,7 +47,8 @@ void RailLinks::request(VerbsLink& link) noexcept {
   const auto now_ms = static_cast<uint32_t>(now_ns() / 1'000'000);
   const uint32_t next_ms = link.next_request_ms.load(std::memory_order_relaxed);
   if (next_ms != 0 && static_cast<int32_t>(now_ms - next_ms) < 0) return;
-  // Connecting a queue pair may wait for an address.
+  // Connecting a queue pair over RoCE waits in the kernel until the address of the peer is known,
+  // for a second at most.
   const uint32_t before = link.rail_requests.load(std::memory_order_relaxed);
   link.rail_requests.store(before + 1, std::memory_order_relaxed);
   link.next_request_ms.store(now_ms + (between_requests_ms << std::min(before, most_doublings)),
