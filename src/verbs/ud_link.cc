@@ -135,9 +135,9 @@ bool UdLink::adopt(ProcessId, const LinkAddress& from, Route& route) noexcept {
 // The first port of the peer, by all of this process.
 unsigned UdLink::ways_to(ProcessId, const LinkAddress& route,
                          LinkAddress (&to)[most_ways]) const noexcept {
-  for (uint8_t rail = 0; rail < rails_.size(); ++rail) {
+  for (unsigned rail = 0; rail < rails_.size(); ++rail) {
     to[rail] = route;
-    to[rail].set_rail(rail);
+    to[rail].set_rail(static_cast<uint8_t>(rail));
   }
   return rails_.size() == 1 ? 0 : static_cast<unsigned>(rails_.size());
 }
