@@ -42,4 +42,25 @@ inline int no_set_ops(Object*, const char*, uint64_t, void*, void*) { return -FI
           .ops_set = no_set_ops};
 }
 
+// The same table of messages, or of tagged messages, for an endpoint that does not receive.
+template <typename Table>
+[[nodiscard]] constexpr Table without_receives(Table calls) noexcept {
+  calls.recv = unsupported(&Table::recv);
+  calls.recvv = unsupported(&Table::recvv);
+  calls.recvmsg = unsupported(&Table::recvmsg);
+  return calls;
+}
+
+// The same for an endpoint that does not send.
+template <typename Table>
+[[nodiscard]] constexpr Table without_sends(Table calls) noexcept {
+  calls.send = unsupported(&Table::send);
+  calls.sendv = unsupported(&Table::sendv);
+  calls.sendmsg = unsupported(&Table::sendmsg);
+  calls.inject = unsupported(&Table::inject);
+  calls.senddata = unsupported(&Table::senddata);
+  calls.injectdata = unsupported(&Table::injectdata);
+  return calls;
+}
+
 }  // namespace lintel::ofi

@@ -77,29 +77,10 @@ constexpr fi_ops_msg all_calls = {.size = sizeof(fi_ops_msg),
                                   .senddata = send_data,
                                   .injectdata = inject_data};
 
-constexpr fi_ops_msg without_receives() noexcept {
-  fi_ops_msg calls = all_calls;
-  calls.recv = unsupported(&fi_ops_msg::recv);
-  calls.recvv = unsupported(&fi_ops_msg::recvv);
-  calls.recvmsg = unsupported(&fi_ops_msg::recvmsg);
-  return calls;
-}
-
-constexpr fi_ops_msg without_sends() noexcept {
-  fi_ops_msg calls = all_calls;
-  calls.send = unsupported(&fi_ops_msg::send);
-  calls.sendv = unsupported(&fi_ops_msg::sendv);
-  calls.sendmsg = unsupported(&fi_ops_msg::sendmsg);
-  calls.inject = unsupported(&fi_ops_msg::inject);
-  calls.senddata = unsupported(&fi_ops_msg::senddata);
-  calls.injectdata = unsupported(&fi_ops_msg::injectdata);
-  return calls;
-}
-
 }  // namespace
 
 fi_ops_msg message_ops = all_calls;
-fi_ops_msg message_send_ops = without_receives();
-fi_ops_msg message_receive_ops = without_sends();
+fi_ops_msg message_send_ops = without_receives(all_calls);
+fi_ops_msg message_receive_ops = without_sends(all_calls);
 
 }  // namespace lintel::ofi

@@ -92,29 +92,10 @@ constexpr fi_ops_tagged all_calls = {.size = sizeof(fi_ops_tagged),
                                      .senddata = send_data,
                                      .injectdata = inject_data};
 
-constexpr fi_ops_tagged without_receives() noexcept {
-  fi_ops_tagged calls = all_calls;
-  calls.recv = unsupported(&fi_ops_tagged::recv);
-  calls.recvv = unsupported(&fi_ops_tagged::recvv);
-  calls.recvmsg = unsupported(&fi_ops_tagged::recvmsg);
-  return calls;
-}
-
-constexpr fi_ops_tagged without_sends() noexcept {
-  fi_ops_tagged calls = all_calls;
-  calls.send = unsupported(&fi_ops_tagged::send);
-  calls.sendv = unsupported(&fi_ops_tagged::sendv);
-  calls.sendmsg = unsupported(&fi_ops_tagged::sendmsg);
-  calls.inject = unsupported(&fi_ops_tagged::inject);
-  calls.senddata = unsupported(&fi_ops_tagged::senddata);
-  calls.injectdata = unsupported(&fi_ops_tagged::injectdata);
-  return calls;
-}
-
 }  // namespace
 
 fi_ops_tagged tagged_ops = all_calls;
-fi_ops_tagged tagged_send_ops = without_receives();
-fi_ops_tagged tagged_receive_ops = without_sends();
+fi_ops_tagged tagged_send_ops = without_receives(all_calls);
+fi_ops_tagged tagged_receive_ops = without_sends(all_calls);
 
 }  // namespace lintel::ofi

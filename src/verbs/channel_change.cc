@@ -1,5 +1,6 @@
 #include "verbs/channel_change.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -14,8 +15,11 @@ namespace lintel {
 
 namespace {
 
-// Number of messages sent as datagrams before another request to a peer that declined.
+// Number of messages sent as datagrams before another request to a peer that declined. Doubled by
+// each queue pair in sequence that fails before it carries anything: its messages wait until the
+// device reports that.
 constexpr uint32_t messages_between_requests = 256;
+constexpr uint32_t most_doublings = 12;
 constexpr uint32_t most_number = 0xffffff;  // QPNs and PSNs have 24 bits
 
 // Takes the lock: a sender may request the end of the queue pair at any time.
@@ -38,7 +42,6 @@ bool is_sound_offer(const AgreementBody& body) noexcept {
 // A device that has not ended the work requests of a stopped queue pair by then ends them only when
 // the queue pair is destroyed.
 constexpr uint64_t flush_limit_ns = 500'000'000;
-constexpr uint32_t most_failures = 3;
 
 }  // namespace
 
@@ -230,14 +233,16 @@ void ChannelChange::release(VerbsLink& link, RemoteStatus status, MessageSink& s
 
 void ChannelChange::forget(VerbsLink& link) noexcept {
   Channel& channel = *link.channel;
-  if (std::strcmp(channel.stop.reason, "") != 0 &&
-      channel.received.count + channel.sent.retired == 0)
+  if (channel.received.count + channel.sent.retired != 0) {
+    link.failures = 0;
+  } else if (std::strcmp(channel.stop.reason, "") != 0) {
     ++link.failures;
-  parts_.arrivals.discard_kept(channel);
-  if (link.failures >= most_failures) {
     const LockGuard guard(link.lock);
-    link.messages_until_request = ChannelRequests::never;
+    if (link.messages_until_request != ChannelRequests::never)
+      link.messages_until_request = messages_between_requests
+                                    << std::min(link.failures, most_doublings);
   }
+  parts_.arrivals.discard_kept(channel);
   parts_.channels.remove(link);
 }
 

@@ -59,7 +59,7 @@ struct VerbsLink final : Link {
   uint32_t declined_number = 0;
   uint32_t denied_number = 0;  // own number of the denied queue pair, according to the peer
   uint32_t denied_peer_number = 0;
-  uint32_t failures = 0;  // number of failed queue pairs to this peer
+  uint32_t failures = 0;  // queue pairs in sequence that failed before they carried anything
   // The number of the further queue pair that this link is about; 0: the one for messages.
   uint8_t rail = 0;
   std::atomic<uint8_t> peer_ports{0};  // further ports of the peer; 0: it has told of none

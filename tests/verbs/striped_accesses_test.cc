@@ -122,6 +122,16 @@ struct RailPair {
     }
     return false;
   }
+  // Begins an access when a queue pair by the first port is there again. Messages ask for it.
+  bool begin(Operation& operation) {
+    return run_until({&from, &to}, [&] {
+      if (operation.begin()) return true;
+      fake_verbs::release();
+      stream.send_one();
+      stream.check();
+      return false;
+    });
+  }
   // Ports that were slow lately get no chunks. After a second without transfers all count the same.
   static void forget_rates() { std::this_thread::sleep_for(std::chrono::milliseconds(1050)); }
   uint64_t statistic(const std::string& name) const {
@@ -332,12 +342,12 @@ TEST_P(StripedChaosTest, EachAccessEndsOnceAndWhatIsDoneIsComplete) {
   start({.devices = 6, .windows = seed % 2 == 0, .completions_vanish = seed % 4 < 2});
   RailPair pair(ports(0, 3), ports(3, 3), 2);
   unsigned done = 0;
-  unsigned by_messages = 0;
-  for (unsigned round = 0; round < (long_tests() ? 300u : 30u); ++round) {
+  const unsigned rounds = long_tests() ? 300 : 30;
+  for (unsigned round = 0; round < rounds; ++round) {
     Operation operation(pair.from, pair.to, pair.stream.link(), dice() % 2 == 0,
                         StripedAccesses::least_bytes + dice() % 3'000'000, 1 + dice() % 5);
     if (dice() % 2 == 0) operation.before_access = [] { fake_verbs::hold(); };
-    const bool has_begun = operation.begin();
+    ASSERT_TRUE(pair.begin(operation));
     const auto numbers = fake_verbs::queue_pairs(IBV_QPT_RC);
     const unsigned device = dice() % 6;
     switch (dice() % 6) {
@@ -364,19 +374,16 @@ TEST_P(StripedChaosTest, EachAccessEndsOnceAndWhatIsDoneIsComplete) {
         fake_verbs::fail_call("ibv_create_qp", ENOMEM);
     }
     fake_verbs::release();
-    if (has_begun) {
-      ASSERT_TRUE(run_until({&pair.from, &pair.to}, [&] {
-        if (dice() % 100 == 0) fake_verbs::expire_retries();
-        return operation.has_ended();
-      }));
-    }
+    ASSERT_TRUE(run_until({&pair.from, &pair.to}, [&] {
+      if (dice() % 100 == 0) fake_verbs::expire_retries();
+      return operation.has_ended();
+    }));
     fake_verbs::expire_retries();
     fake_verbs::set_port(device, true);
-    if (has_begun) (operation.end() == RemoteStatus::done ? done : by_messages) += 1;
-    // A queue pair for messages, again.
+    if (operation.end() == RemoteStatus::done) ++done;
     ASSERT_TRUE(pair.stream.pass(dice() % 300));
   }
-  EXPECT_GT(done, 5u) << by_messages << " by messages";
+  EXPECT_GT(done, rounds / 4);
   EXPECT_EQ(pair.from.failed + pair.to.failed, 0u);
 }
 

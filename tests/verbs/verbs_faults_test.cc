@@ -96,6 +96,29 @@ INSTANTIATE_TEST_SUITE_P(Errors, VerbsStatusTest,
                            return "Status" + std::to_string(tested.param);
                          });
 
+// One that carries nothing is followed by another one, each time after more messages.
+TEST_F(VerbsFaultsTest, QueuePairsThatFailAtOnceAreMadeAgain) {
+  VerbsProcess from, to;
+  Stream stream(from, to);
+  for (unsigned round = 0; round < 5; ++round) {
+    SCOPED_TRACE(round);
+    bool failed = false;
+    fake_verbs::fail_request(IBV_WC_RETRY_EXC_ERR, [&](const fake_verbs::Request& request) {
+      failed |= request.type == IBV_QPT_RC;
+      return request.type == IBV_QPT_RC;
+    });
+    ASSERT_TRUE(run_until({&from, &to}, [&] {
+      stream.send_one();
+      stream.check();
+      return failed;
+    }));
+    ASSERT_TRUE(stream.pass(10));
+  }
+  ASSERT_TRUE(stream.pass(256u << 6));
+  EXPECT_EQ(fake_verbs::queue_pairs(IBV_QPT_RC).size(), 2u);
+  EXPECT_EQ(from.failed + to.failed, 0u);
+}
+
 // Two processes with a stream over queue pairs; `numbers` contains their numbers, or nothing after
 // a failure.
 struct ConnectedPair {

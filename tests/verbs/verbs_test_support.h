@@ -130,13 +130,13 @@ template <typename Condition>
                              std::chrono::milliseconds limit = wait_deadline) {
   const auto end = std::chrono::steady_clock::now() + limit;
   unsigned idle = 0;
-  while (!condition()) {
+  for (unsigned turn = 1; !condition(); ++turn) {
     unsigned work = 0;
     for (VerbsProcess* process : processes) work += process->poll();
     idle = work == 0 ? idle + 1 : 0;
-    if (idle < 100) continue;
+    if (idle < 100 && turn % 1024 != 0) continue;
     if (std::chrono::steady_clock::now() > end) return false;
-    usleep(50);  // lets the threads that look up addresses run
+    if (idle >= 100) usleep(50);  // lets the threads that look up addresses run
   }
   return true;
 }

@@ -115,12 +115,13 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept
                                                           const EntryArguments& arguments,
                                                           ptl_list_t list,
                                                           uint64_t* handle) noexcept {
+  const ptl_me_t& given = arguments.entry;
   PortalEntry* const portal = interface.portal(arguments.pt_index);
   if (portal == nullptr) [[unlikely]]
     return PTL_ARG_INVALID;
   ListEntry* entry = nullptr;
   if (portal->spare_entries.load(std::memory_order_relaxed) != nullptr) {
-    const bool is_plain = (arguments.entry.options & PTL_IOVEC) == 0 && !device_memory_in_use();
+    const bool is_plain = (given.options & PTL_IOVEC) == 0 && !device_memory_in_use();
     const LockGuard guard(portal->lock);
     entry = take_spare_entry(*portal);
     if (entry != nullptr) [[likely]] {
@@ -129,10 +130,10 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept
       if (is_plain && portal->allocated && portal->unexpected.empty() &&
           link_entry(interface, entries, *entry) == PTL_OK) [[likely]] {
         describe(interface, matching, arguments, list, *entry);
-        [[maybe_unused]] const bool is_open = open_region(arguments.entry, *entry);
-        LINTEL_ASSERT(is_open);
-        if ((arguments.entry.options & PTL_ME_EVENT_LINK_DISABLE) == 0)
-          post_link_event(*portal, *entry);
+        entry->region.open_plain(given.start, given.length,
+                                 (given.options & PTL_ME_IS_ACCESSIBLE) != 0);
+        entry->takes_plain_puts = takes_plain_puts(given.options & ~unsigned{PTL_IOVEC});
+        if ((given.options & PTL_ME_EVENT_LINK_DISABLE) == 0) post_link_event(*portal, *entry);
         interface.note_room();
         return PTL_OK;
       }
@@ -142,7 +143,8 @@ void post_link_event(PortalEntry& portal, const ListEntry& entry) noexcept
   if (entry == nullptr) [[unlikely]]
     return PTL_NO_SPACE;
   entry->pt_index = static_cast<uint16_t>(arguments.pt_index);
-  return append_to(interface, *portal, *entry, arguments, list);
+  // Made here, so that the common case keeps them in registers.
+  return append_to(interface, *portal, *entry, EntryArguments(arguments), list);
 }
 
 }  // namespace lintel

@@ -12,6 +12,7 @@
 #include "memory_kind/memory_kind.h"
 #include "portals4.h"
 #include "transport/message.h"
+#include "util/assert.h"
 #include "util/guarded_memory.h"
 
 namespace lintel {
@@ -39,10 +40,15 @@ class MemoryRegion {
                           bool accessible) noexcept {
     if (iovec || !plain_ || device_memory_in_use()) [[unlikely]]
       return open_in_general(start, length, iovec, accessible);
+    open_plain(start, length, accessible);
+    return true;
+  }
+  // The same of a closed region, for contiguous memory of the host.
+  void open_plain(const void* start, ptl_size_t length, bool accessible) noexcept {
+    LINTEL_ASSERT(plain_ && is_contiguous());
     accessible_ = accessible;
     start_ = reinterpret_cast<uintptr_t>(start);
     length_ = length;
-    return true;
   }
   // Idempotent; the region is empty afterwards.
   void close() noexcept {
