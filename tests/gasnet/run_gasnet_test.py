@@ -132,7 +132,9 @@ def attach_time():
     """8 GiB of address space, of which nothing is touched."""
     job = fork(2, "attach-time", GASNET_MAX_SEGSIZE="8GB").check(0, "attach_us=")
     microseconds = int(re.search(r"attach_us=(\d+)", job.out)[1])
-    if microseconds > 50_000:
+    if is_emulated():
+        print(f"attaching 8 GiB took {microseconds} us, which is not checked: the emulator enters each page of a mapping")
+    elif microseconds > 50_000:
         sys.exit(f"attaching 8 GiB took {microseconds} us, more than 50000")
 
 
@@ -181,6 +183,14 @@ def exits_between_neighbourhoods():
     for what in ("one", "all", "plain", "signal", "handler", "reply"):
         fork(5, what, 7, GASNET_SUPERNODE_MAXSIZE="2").check(7)
     fork(3, "one", 8, GASNET_SUPERNODE_MAXSIZE="1").check(8)
+
+
+def is_emulated():
+    """Whether the probe is a program for another processor than this one: user-mode emulation."""
+    def machine(program):
+        with open(program, "rb") as file:
+            return file.read(20)[18:]
+    return machine(probe) != machine(sys.executable)
 
 
 def is_sanitized():
@@ -490,14 +500,15 @@ def launcher():
 
 class Wrapped:
     """A job whose ranks are started by wrappers, so that they are no children of the launcher. Each rank is a shell that
-    waits for a file `go` and then writes a file."""
+    waits for a file `go` and then writes a file. qemu-aarch64 7.2 refuses PR_SET_CHILD_SUBREAPER, with which the launcher
+    adopts them, so there the ranks take the place of their wrappers."""
 
     def __init__(self, directory, before=""):
         self.directory = pathlib.Path(directory)
         self.marker = f"LINTEL_GASNET_CASE={uuid.uuid4()}"
         name, value = self.marker.split("=")
         rank = "echo $$ > rank.$PTL_MY_RID; until test -e go; do sleep 0.3; done; echo done > done.$PTL_MY_RID"
-        wrapper = "sh -c \"$RANK\"; true"
+        wrapper = "exec sh -c \"$RANK\"" if is_emulated() else "sh -c \"$RANK\"; true"
         script = f"{before} {run} -spawner=fork -n 3 sh -c '{wrapper}'; true"
         self.shell = subprocess.Popen(["sh", "-c", script], cwd=directory, stderr=subprocess.PIPE, text=True,
                                       env={**os.environ, name: value, "RANK": rank})
@@ -528,13 +539,18 @@ class Wrapped:
 
 
 def closed_descriptors():
-    """The launcher without standard input, output and error: its ranks get /dev/null, and none of its files."""
+    """The launcher without standard input, output and error: its ranks get /dev/null, and none of its files. The kernel
+    opens the program for an emulator, which keeps it open: as standard input, which rank 0 inherits."""
     with tempfile.TemporaryDirectory() as directory:
         rank = 'found=$(readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2); echo "$found" > link.$PTL_MY_RID'
         Job(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", run, "-spawner=fork", "-n", "2", "sh", "-c", f"cd {directory}; {rank}"]).check(0)
         for number in "01":
-            if (found := pathlib.Path(directory, f"link.{number}").read_text()) != "/dev/null\n" * 3:
-                sys.exit(f"rank {number} has the files:\n{found}")
+            found = pathlib.Path(directory, f"link.{number}").read_text().splitlines()
+            if is_emulated() and number == "0" and found[0] == os.path.realpath(run):
+                print("the emulator keeps the program open: standard input of rank 0 is not checked")
+                found[0] = "/dev/null"
+            if found != ["/dev/null"] * 3:
+                sys.exit(f"rank {number} has the files {found}")
 
 
 def taken_pids():
@@ -580,6 +596,8 @@ def limit():
 
 def killed_launcher():
     """When one of the processes of the spawner fork or their parent ends, all ends that the ranks have started."""
+    if is_emulated():
+        print("the emulator refuses PR_SET_CHILD_SUBREAPER: what wrappers of ranks have started is not checked")
     for victim, number in ((0, signal.SIGKILL), (1, signal.SIGKILL), (0, signal.SIGTERM), (0, signal.SIGINT)):
         with tempfile.TemporaryDirectory() as directory:
             job = Wrapped(directory)

@@ -26,15 +26,19 @@ if(TARGET lintel-fi)
   endforeach()
   add_test(NAME ofi.others COMMAND ofi_tests "--gtest_filter=${ofi_others}FloodTest.*")
   add_test(NAME ofi.flood COMMAND ofi_tests "--gtest_filter=FloodTest.*")
-  set_tests_properties(ofi.local ofi.shm ofi.udp ofi.others ofi.flood PROPERTIES LABELS ofi TIMEOUT 600 COST 100)
+  set_tests_properties(ofi.local ofi.shm ofi.udp ofi.others ofi.flood PROPERTIES LABELS ofi TIMEOUT 1500 COST 100)
 
   # Programs of libfabric and of Open MPI. Before these, the run-time library of a sanitizer would
-  # have to be loaded.
+  # have to be loaded. They are those of this machine, which load nothing for another processor.
   find_package(Python3 COMPONENTS Interpreter)
   if(Python3_Interpreter_FOUND AND NOT LINTEL_SANITIZE)
     get_target_property(manual_page lintel-fi LINTEL_MANUAL_PAGE)
     set(runner "${CMAKE_CURRENT_SOURCE_DIR}/ofi/run_libfabric_test.py")
-    foreach(case info ptl_info pingpong_shm pingpong_udp open_mpi)
+    set(cases ptl_info)
+    if(NOT CMAKE_CROSSCOMPILING)
+      list(APPEND cases info pingpong_shm pingpong_udp open_mpi)
+    endif()
+    foreach(case ${cases})
       add_test(NAME ofi.${case} COMMAND Python3::Interpreter -B "${runner}" $<TARGET_FILE_DIR:lintel-fi> "${manual_page}" ${case})
       set_tests_properties(ofi.${case} PROPERTIES LABELS ofi TIMEOUT 120 PROCESSORS 2 SKIP_RETURN_CODE 77)
     endforeach()

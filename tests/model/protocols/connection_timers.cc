@@ -30,7 +30,7 @@ struct Timers {
   void set_second() { set(1, 5); }
   // As PeerWatch::run_timers().
   void run() {
-    timers.run([this](Connection& connection) {
+    timers.run([](Connection& connection) {
       const LockGuard guard(connection.lock);
       if (connection.due_ns > now_ns) return connection.due_ns;
       connection.has_fired = true;
