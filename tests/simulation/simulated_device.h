@@ -44,6 +44,7 @@ class SimulatedDevice final : public MemoryKind {
   [[nodiscard]] int dmabuf(const void*, uint64_t, uint64_t*) noexcept override { return -1; }
   [[nodiscard]] int device_count() noexcept override { return 1; }
   void device_name(int, char* text, size_t) noexcept override { *text = '\0'; }
+  void pci_address(int, char* text, size_t) noexcept override { *text = '\0'; }
   // Memory that was released is used again, with another id.
   [[nodiscard]] void* allocate(int device, uint64_t bytes) noexcept override;
   void release(void* base) noexcept override;

@@ -449,7 +449,6 @@ TEST_F(VerbsFaultsTest, AbandonedWhileThePeerInvalidates) {
   }
 }
 
-// The device completes work requests late and in portions, during other activity.
 // The window stays bound until the queue pair is gone, and the memory registered as long.
 TEST_F(VerbsFaultsTest, AnInvalidationThatFails) {
   const WatchedCache::Settings keeps_nothing{.most_regions = 0};
@@ -469,6 +468,29 @@ TEST_F(VerbsFaultsTest, AnInvalidationThatFails) {
   EXPECT_EQ(from.failed + to.failed, 0u);
 }
 
+// The device invalidates the first window and refuses the second request. Depending on how many
+// requests came before, it reports the first one.
+TEST_F(VerbsFaultsTest, AnInvalidationThatIsRefused) {
+  const WatchedCache::Settings keeps_nothing{.most_regions = 0};
+  for (unsigned before = 0; before < 16; ++before) {
+    SCOPED_TRACE(before);
+    VerbsProcess from({}, keeps_nothing), to;
+    Stream stream(from, to);
+    ASSERT_TRUE(stream.pass(300 + before));
+    std::vector<std::byte> memory(3 * 8192);
+    Piece pieces[3];
+    for (unsigned i = 0; i < 3; ++i) pieces[i] = {memory.data() + 8192 * i, 8192};
+    RemoteMemory told[3]{};
+    const Exposure exposure = test::tell_of(from, to, stream.link(), pieces, 3, false, told);
+    ASSERT_EQ(exposure.count, 3u);
+    fake_verbs::fail_call("ibv_post_send", ENOMEM, 2);
+    from.transport->withdraw(stream.link(), exposure.number, false);
+    ASSERT_TRUE(stream.pass(300));
+    EXPECT_EQ(from.failed + to.failed, 0u);
+  }
+}
+
+// The device completes work requests late and in portions, during other activity.
 TEST_F(VerbsFaultsTest, LateCompletions) {
   VerbsProcess from, to;
   Stream stream(from, to);

@@ -105,6 +105,7 @@ class MadeUpDriver final : public DeviceDriver {
   }
   int device_count() noexcept override { return 1; }
   void device_name(int, char* text, size_t) noexcept override { *text = '\0'; }
+  void pci_address(int, char* text, size_t) noexcept override { *text = '\0'; }
   void* allocate(int, uint64_t) noexcept override { return nullptr; }
   void release(void*) noexcept override {}
 
