@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "util/assert.h"
 #include "util/lock.h"
 #include "verbs/channel.h"
 
@@ -175,9 +176,12 @@ void Exposures::post_withdraw(VerbsLink& link, ExposedMemory& exposed) noexcept 
     ibv_send_wr request{};
     request.opcode = IBV_WR_LOCAL_INV;
     request.invalidate_rkey = windows_.at(exposed.windows[i]).key;
-    // A refusal stops the queue pair, which ends the exposure.
-    if (!channel.queue.post(request, {RequestKind::withdraw, exposures_.index_of(exposed)}, false))
+    if (!channel.queue.post(request, {RequestKind::withdraw, exposures_.index_of(exposed)},
+                            false)) {
+      // A refusal stops the queue pair, which ends the exposure: retire() must not.
+      exposed.state = ExposedMemory::State::to_withdraw;
       break;
+    }
     ++exposed.outstanding;
   }
 }
@@ -218,6 +222,7 @@ void Exposures::release_ended() noexcept {
 
 void Exposures::retire(uint32_t index) noexcept {
   ExposedMemory& exposed = exposures_.at(index);
+  LINTEL_ASSERT(exposed.outstanding != 0);
   if (--exposed.outstanding != 0 || exposed.state != ExposedMemory::State::withdrawing) return;
   exposed.state = ExposedMemory::State::ended;
   unlink(exposed);

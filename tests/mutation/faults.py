@@ -108,6 +108,8 @@ FAULTS = [Fault(*fault) for fault in (
     (VERBS + "port_choice.cc", "(rest == 0 ||", "(true ||", "networks are told apart by whole bytes"),
     (VERBS + "ud_sender.cc", "if (queue_pair_.is_broken() && queue_pair_.device().is_one_of_several)", "if (false)", "frames wait for the repair of another port"),
     (VERBS + "channel_change.cc", "if (broken.port) parts_", "if (false) parts_", "queue pairs of a port that is down wait for their time-outs"),
+    (VERBS + "channel_change.cc", "std::min(link.failures, most_doublings)", "20u", "no queue pair follows one that failed early"),
+    (VERBS + "exposures.cc", "exposed.state = ExposedMemory::State::to_withdraw;\n      break;", "break;", "memory is deregistered while a window is bound"),
     (VERBS + "striped_accesses.cc", "access.repeats[access.repeat_count++] = span;", "", "a chunk that failed is not repeated"),
     (VERBS + "memory_notice.cc", "!is_key_of_channel(notice.keys[i].here, channel_number)", "false", "a key of another queue pair is believed"),
     (VERBS + "rail_links.cc", "if (taken || !port.device->async_events.port_is_up()) continue;", "if (!port.device->async_events.port_is_up()) continue;", "two rails of a peer have one port"),
