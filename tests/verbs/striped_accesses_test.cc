@@ -354,7 +354,7 @@ TEST_P(StripedChaosTest, EachAccessEndsOnceAndWhatIsDoneIsComplete) {
   start({.devices = 6, .windows = seed % 2 == 0, .completions_vanish = seed % 4 < 2});
   RailPair pair(ports(0, 3), ports(3, 3), 2);
   unsigned done = 0;
-  const unsigned rounds = long_tests() ? 300 : 30;
+  const unsigned rounds = long_tests() ? 300 : 12;
   for (unsigned round = 0; round < rounds; ++round) {
     Operation operation(pair.from, pair.to, pair.stream.link(), dice() % 2 == 0,
                         StripedAccesses::least_bytes + dice() % 3'000'000, 1 + dice() % 5);
