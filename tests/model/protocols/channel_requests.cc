@@ -1,6 +1,9 @@
 // ChannelRequests: the poller learns of an event of the device, also while it handles another one.
 #include "verbs/channel_requests.h"
 
+#include <cstddef>
+#include <new>
+
 #include "program.h"
 
 namespace lintel::model {
@@ -35,12 +38,28 @@ struct Requests {
   }
 };
 
+// An event that comes while the interface is opened: its doorbell may be there, or not yet.
+struct DuringOpening {
+  ChannelRequests requests{true};
+  alignas(Doorbell) std::byte memory[sizeof(Doorbell)];
+
+  void open() { requests.set_doorbell(*new (memory) Doorbell); }
+  void lose() {
+    ibv_async_event event{};
+    event.event_type = IBV_EVENT_DEVICE_FATAL;
+    requests.on_async_event(event);
+  }
+  void known() { require(requests.take().shared_queue, "the event is there"); }
+};
+
 }  // namespace
 
 Protocol channel_requests() {
   return {"ChannelRequests",
           {"verbs/channel_requests"},
-          {share<Requests>("event", {&Requests::poll, &Requests::lose}, &Requests::known)}};
+          {share<Requests>("event", {&Requests::poll, &Requests::lose}, &Requests::known),
+           share<DuringOpening>("during opening", {&DuringOpening::open, &DuringOpening::lose},
+                                &DuringOpening::known)}};
 }
 
 }  // namespace lintel::model
