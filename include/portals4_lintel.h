@@ -79,7 +79,9 @@ typedef enum {
 #define PTL_SR_LINTEL_HELD 65u    /* messages that this process held as their target */
 #define PTL_SR_LINTEL_STOPPED 66u /* requests that waited here for such an entry of a peer */
 
-/* Bytes that each network port has sent in frames: PTL_SR_LINTEL_RAIL_BYTES, and so on. */
+/* Bytes that this interface has sent in frames by each network port (PTL_RAILS):
+ * PTL_SR_LINTEL_RAIL_BYTES for the first port, + 1 for the next one, and so on. What connected
+ * queue pairs of RDMA send, read and write does not count; PTL_STATS=1 shows that. */
 #define PTL_SR_LINTEL_RAIL_BYTES 67u
 #define PTL_LINTEL_RAILS 4u /* ports of a process at most */
 

@@ -388,7 +388,7 @@ void AsyncEvents::dispatch() noexcept {
   }
 }
 
-// To ask the device takes a lock of the kernel that whoever changes a network interface may hold.
+// Events, since ibv_query_port() may wait in the kernel while a network interface is changed.
 void AsyncEvents::follow_port(const ibv_async_event& event) noexcept {
   const bool is_up = event.event_type == IBV_EVENT_PORT_ACTIVE;
   if ((is_up || event.event_type == IBV_EVENT_PORT_ERR) && event.element.port_num == port_)

@@ -414,7 +414,7 @@ TEST_F(StripedAccessesTest, ProcessesBeginWithDifferentPortsUnlessOneIsNamed) {
     return all;
   };
   EXPECT_EQ(names(), "fake0:1+fake1:1+fake2:1");
-  // That of the loopback interface, 127.0.0.0/8.
+  // The network of the loopback interface is 127.0.0.0/8, after 96 bits of a GID that maps IPv4.
   EXPECT_EQ(VerbsDevice::open_all(wish, reason)[2]->network_bits, 96 + 8);
   wish.local_rank = 1;
   EXPECT_EQ(names(), "fake1:1+fake0:1+fake2:1");
